@@ -19,12 +19,12 @@ import type { Target } from '../scripts/contract/run.ts'
 import { assertResponds } from '../scripts/contract/sender.ts'
 import { runSuite } from '../scripts/contract/suite.ts'
 import type { Contract } from '../scripts/model/contract.ts'
+import { assertGenerated } from '../scripts/model/source-hashes.ts'
 import { readContract } from '../scripts/model/yaml.ts'
 import { toContractCurl } from './contract-curl.ts'
 import { formatReport, toDocument } from './contract-output.ts'
 import type { ProveOptions } from './contract-prove.ts'
 import { addReportOptions, type CheckReport, type ReportOptions, reportResults } from './reports.ts'
-import { parseDocumentRoot, ROOT_OPTION } from './root.ts'
 import {
   examples,
   type Output,
@@ -37,24 +37,18 @@ import {
   type Shell,
   UsageError,
 } from './shell.ts'
-import { ALLOW_STALE_OPTION, assertFresh, describeAllowStale } from './stale.ts'
+import { ALLOW_STALE_OPTION, describeAllowStale } from './stale.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const OPERATION_IDS = Object.keys(operations)
 const DEFAULT_RUNS = 20
 const MAX_SEED = 2 ** 31 - 1
 const TARGET_DETAILS = ['restrictedKey', 'otherKey', 'webhookSecret', 'receiverPort', 'receiverUrl']
-/** The names of the options that --root refuses: only the tests of Muster's own contract have
- *  them. */
-const ONLY_WITHOUT_ROOT = [...TARGET_DETAILS, 'seed', 'runs', 'only', 'prove']
 /** The names of the options that --prove refuses: it measures the whole suite, on this copy of
  *  Muster. */
 const NOT_WITH_PROVE = ['url', 'key', ...TARGET_DETAILS, 'runs', 'only']
 
 interface Options extends ReportOptions {
-  root?: string
-  /** With `root`: test the mock. */
-  mock?: boolean
   url?: string
   key?: string
   restrictedKey?: string
@@ -171,29 +165,12 @@ function addRunOptions(command: Command): void {
           'print how many of the faults the tests find; with [part], only the faults that have it in their names',
       ).conflicts(NOT_WITH_PROVE),
     )
-    .addOption(
-      new Option(
-        ROOT_OPTION,
-        'test the service of this folder, which "muster init" created, against its OpenAPI document',
-      )
-        .argParser(parseDocumentRoot)
-        .conflicts(ONLY_WITHOUT_ROOT),
-    )
-    .option('--mock', 'with --root: test the mock of the document instead')
     .option(ALLOW_STALE_OPTION, describeAllowStale('run the tests'))
 }
 
 async function run(options: Options): Promise<CheckReport> {
-  const { root, key } = options
-  if (root !== undefined) {
-    if (options.mock && options.url !== undefined)
-      throw new UsageError("option '--mock' starts a mock: do not use it with '--url'")
-    const { testDocument } = await import('./document-contract.ts')
-    return await testDocument({ ...options, root, key: key && readSecret(key) })
-  }
-  if (options.mock) throw new UsageError("option '--mock' needs option '--root <folder>'")
   const contract = await readContract(ROOT)
-  if (!options.allowStale) await assertFresh(ROOT)
+  if (!options.allowStale) await assertGenerated(ROOT)
   if (options.prove !== undefined) return await proveOwnService(contract, options)
   const report = await buildReport(contract, options)
   return {

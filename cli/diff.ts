@@ -15,7 +15,6 @@ import {
 import { LEVELS } from '../scripts/diff/rules.ts'
 import type { Result } from '../scripts/report/result.ts'
 import { addReportOptions, type CheckReport, type ReportOptions, reportResults } from './reports.ts'
-import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Shell, UsageError } from './shell.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -24,7 +23,6 @@ const MAX_NAMES = 4
 
 interface Options extends ReportOptions {
   revision?: string
-  root?: string
   changelog?: boolean
   release?: boolean
 }
@@ -54,7 +52,6 @@ export function addCommand(program: Command, shell: Shell): void {
       'the folder of the two changed files (default: this copy of Muster)',
       (folder) => resolve(folder),
     )
-    .option(ROOT_OPTION, 'another name for --revision', parseRoot)
     .option('--changelog', 'add an entry to CHANGELOG.md beside the changed files')
     .option(
       '--release',
@@ -82,7 +79,7 @@ Exit status: 0 without breaking changes, 1 with breaking changes or if the contr
 async function compare(base: string | undefined, options: Options): Promise<CheckReport> {
   if (options.release && base !== undefined)
     throw new UsageError("option '--release' compares with the last release: leave the base out")
-  const root = options.revision ?? options.root ?? ROOT
+  const root = options.revision ?? ROOT
   const today = new Date()
   const difference = await diff({ base, root, today })
   const isBreaking = difference.changes.some(({ level }) => level === 'breaking')
@@ -97,11 +94,7 @@ async function compare(base: string | undefined, options: Options): Promise<Chec
       text: formatDifference(difference, isReleased),
       failed: isFailed,
     },
-    results: [
-      ...difference.changes.map(toResult),
-      ...difference.problems.map(toFault('error')),
-      ...difference.warnings.map(toFault('warning')),
-    ],
+    results: [...difference.changes.map(toResult), ...difference.problems.map(toFault)],
   }
 }
 
@@ -123,15 +116,9 @@ function toResult({ level, id, file, line, isGone, concerns, part, what }: Liste
   }
 }
 
-const toFault =
-  (level: Result['level']) =>
-  ({ file, line, problem }: Problem): Result => ({
-    level,
-    rule: 'consistent',
-    message: problem,
-    file,
-    line,
-  })
+function toFault({ file, line, problem }: Problem): Result {
+  return { level: 'error', rule: 'consistent', message: problem, file, line }
+}
 
 function assertReleasable({ from, to, changes }: Difference): void {
   if (from !== to) return
@@ -154,7 +141,7 @@ function formatDifference(difference: Difference, isReleased: boolean): string {
   const released = `${difference.to} is now the last release. Commit ${RELEASED}/ and CHANGELOG.md.`
   if (isReleased && difference.from === null) return released
   const lines = formatChanges(difference)
-  const problems = [...difference.problems, ...difference.warnings]
+  const { problems } = difference
   if (problems.length > 0) lines.push('', ...problems.map(formatProblem))
   if (isReleased) lines.push('', released)
   return lines.join('\n')

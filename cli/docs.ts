@@ -2,16 +2,15 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
+import { assertGenerated } from '../scripts/model/source-hashes.ts'
 import type { Site } from '../web/docs/site.ts'
-import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Output, type Shell } from './shell.ts'
-import { ALLOW_STALE_OPTION, assertFresh, describeAllowStale } from './stale.ts'
+import { ALLOW_STALE_OPTION, describeAllowStale } from './stale.ts'
 
-const OWN_ROOT = fileURLToPath(new URL('..', import.meta.url))
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
 interface DocsOptions {
   out: string
-  root?: string
   serverUrl?: string
   allowStale?: boolean
 }
@@ -25,7 +24,6 @@ export function addCommand(program: Command, shell: Shell): void {
         'A running service has the same pages at /docs, with a form to try each operation.',
     )
     .requiredOption('--out <dir>', 'the folder for the files; existing files are replaced')
-    .option(ROOT_OPTION, 'the folder of the contract (default: this copy of Muster)', parseRoot)
     .option('--server-url <url>', 'the URL of the service in the samples (default: BASE_URL)')
     .option(ALLOW_STALE_OPTION, describeAllowStale('write the files'))
     .addHelpText(
@@ -37,11 +35,11 @@ export function addCommand(program: Command, shell: Shell): void {
     )
     .action(
       shell.action(async (options: DocsOptions): Promise<Output> => {
-        const { out, root, serverUrl, allowStale = false } = options
-        if (!allowStale) await assertFresh(root ?? OWN_ROOT)
+        const { out, serverUrl, allowStale = false } = options
+        if (!allowStale) await assertGenerated(ROOT)
         const { openSite } = await import('../web/docs/site.ts')
         const baseUrl = (serverUrl ?? (await shell.config()).baseUrl).replace(/\/$/, '')
-        const site = openSite({ baseUrl, root, edition: 'static' })
+        const site = openSite({ baseUrl, edition: 'static' })
         const files = listFiles(site)
         const directory = resolve(out)
         for (const [path, content] of files) {

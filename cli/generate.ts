@@ -3,7 +3,6 @@ import { type GenerateResult, generate } from '../scripts/generate/generate.ts'
 import { generateResource, type ResourceFiles } from '../scripts/generate/resource/generate.ts'
 import { formatRemark, type Remark, type Result } from '../scripts/report/result.ts'
 import { addReportOptions, type CheckReport, type ReportOptions, reportResults } from './reports.ts'
-import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Output, type Shell } from './shell.ts'
 
 const HELP_FLAGS = ['-h', '--help']
@@ -11,7 +10,6 @@ const HELP_FLAGS = ['-h', '--help']
 interface Options extends ReportOptions {
   check?: boolean
   resource?: string
-  root?: string
 }
 
 export function addCommand(program: Command, shell: Shell): void {
@@ -37,7 +35,6 @@ export function addCommand(program: Command, shell: Shell): void {
       // commander takes --help as the name, because the option needs one.
       (name) => (HELP_FLAGS.includes(name) ? command.help() : name),
     )
-    .option(ROOT_OPTION, 'the folder of the contract (default: this copy of Muster)', parseRoot)
   addReportOptions(command)
     .addHelpText(
       'after',
@@ -47,7 +44,6 @@ default, null, or the first value of its enumeration. A field task_id refers to 
 key, requests with an unknown task get 422, and a task that a record refers to cannot be deleted. filter[search] with
 x-filter becomes a search. --resource refuses what it cannot derive, and names the line: lists below another record,
 filters other than a search or a comparison with a field, fields of several types. It overwrites only unchanged stubs.
-A service that muster init created stores nothing, so --resource refuses it: write its handlers by hand.
 
 Exit status: 0 for success, 1 if the contract is faulty, 2 for wrong usage. With --check: 1 also if a file is stale
 or orphaned, or a column is missing.
@@ -61,10 +57,10 @@ or orphaned, or a column is missing.
     )
 }
 
-async function run({ check = false, resource, root }: Options): Promise<CheckReport> {
-  const files = resource === undefined ? undefined : await generateResource(resource, root)
-  const result = await generate({ check, root })
-  const { stale, orphans, missingColumns, missingParts } = result
+async function run({ check = false, resource }: Options): Promise<CheckReport> {
+  const files = resource === undefined ? undefined : await generateResource(resource)
+  const result = await generate({ check })
+  const { stale, orphans, missingColumns } = result
   const remarks = [...stale, ...orphans, ...missingColumns]
   const level = check ? 'error' : 'warning'
   return {
@@ -75,7 +71,6 @@ async function run({ check = false, resource, root }: Options): Promise<CheckRep
         stale: stale.map(formatRemark),
         orphans: orphans.map(formatRemark),
         missing_columns: missingColumns.map(formatRemark),
-        missing_parts: missingParts.map(formatRemark),
         resource: files,
       },
       text: check
@@ -83,7 +78,7 @@ async function run({ check = false, resource, root }: Options): Promise<CheckRep
         : [...(files ? [formatResource(files)] : []), formatGenerated(result)].join('\n'),
       failed: check && remarks.length > 0,
     },
-    results: [...remarks.map(toResult(level)), ...missingParts.map(toResult('warning'))],
+    results: remarks.map(toResult(level)),
   }
 }
 
@@ -91,14 +86,12 @@ const toResult =
   (level: Result['level']) =>
   (remark: Remark): Result => ({ level, rule: 'generated', ...remark })
 
-function formatCheck({ stale, orphans, missingColumns, missingParts }: GenerateResult): string {
+function formatCheck({ stale, orphans, missingColumns }: GenerateResult): string {
   const lines =
     stale.length === 0
       ? ['generated/ is fresh.']
       : [...stale.map(formatRemark), 'Run "npm run generate" and commit the files that it writes.']
-  return [...lines, ...[...orphans, ...missingColumns, ...missingParts].map(formatRemark)].join(
-    '\n',
-  )
+  return [...lines, ...[...orphans, ...missingColumns].map(formatRemark)].join('\n')
 }
 
 function formatResource({ written, changed, removed, left }: ResourceFiles): string {
@@ -115,13 +108,12 @@ export function formatGenerated({
   removed,
   orphans,
   missingColumns,
-  missingParts,
 }: GenerateResult): string {
   const isFresh = written.length + removed.length === 0
   return [
     ...(isFresh ? ['generated/ was already fresh.'] : []),
     ...written.map((file) => `wrote ${file}`),
     ...removed.map((file) => `removed ${file}`),
-    ...[...orphans, ...missingColumns, ...missingParts].map(formatRemark),
+    ...[...orphans, ...missingColumns].map(formatRemark),
   ].join('\n')
 }

@@ -2,9 +2,7 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { formatProblem, lint } from '../scripts/lint/lint.ts'
 import type { LintProblem } from '../scripts/lint/problem.ts'
-import { hasPlainDocument } from '../scripts/model/document-folder.ts'
 import { addReportOptions, type CheckReport, type ReportOptions, reportResults } from './reports.ts'
-import { parseRoot, ROOT_OPTION } from './root.ts'
 import { examples, type Output, type Shell } from './shell.ts'
 
 export function addCommand(program: Command, shell: Shell): void {
@@ -16,7 +14,6 @@ export function addCommand(program: Command, shell: Shell): void {
         '"file:line:column rule — problem: how to correct it".',
     )
     .argument('[folder]', 'the folder of the two files (default: this copy of Muster)')
-    .option(ROOT_OPTION, 'another name for the argument', parseRoot)
   addReportOptions(command)
     .addHelpText(
       'after',
@@ -26,9 +23,9 @@ Exit status: 0 without problems, 1 with problems or if the files cannot be read,
     )
     .action(
       shell.action(
-        (folder: string | undefined, options: ReportOptions & { root?: string }): Promise<Output> =>
+        (folder: string | undefined, options: ReportOptions): Promise<Output> =>
           reportResults('muster lint', options, () =>
-            check(folder === undefined ? options.root : resolve(folder)),
+            check(folder === undefined ? undefined : resolve(folder)),
           ),
       ),
     )
@@ -39,17 +36,15 @@ async function check(root: string | undefined): Promise<CheckReport> {
   return {
     output: {
       document: { problems },
-      text: formatProblems(problems, root),
+      text: formatProblems(problems),
       failed: problems.length > 0,
     },
     results: problems.map(({ column: _, ...problem }) => ({ ...problem, level: 'error' })),
   }
 }
 
-function formatProblems(problems: LintProblem[], root: string | undefined): string {
-  const isDocument = root !== undefined && hasPlainDocument(root)
-  if (problems.length === 0)
-    return `${isDocument ? 'The document has' : 'openapi.yaml and asyncapi.yaml have'} no problems.`
+function formatProblems(problems: LintProblem[]): string {
+  if (problems.length === 0) return 'openapi.yaml and asyncapi.yaml have no problems.'
   return [
     ...problems.map(formatProblem),
     '',

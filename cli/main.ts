@@ -15,7 +15,6 @@ const COMMANDS: Record<string, [summary: string, load: () => Promise<CommandModu
   migrate: ['run the pending database migrations', () => import('./migrate.ts')],
   backup: ['copy the SQLite database into a new file', () => import('./backup.ts')],
   copy: ['copy the embedded database to PostgreSQL', () => import('./copy.ts')],
-  init: ['create a service from an OpenAPI document', () => import('./init.ts')],
   generate: ['generate code from the contracts', () => import('./generate.ts')],
   lint: ['check the contracts', () => import('./lint.ts')],
   docs: ['write the documentation as static files', () => import('./docs.ts')],

@@ -3,9 +3,9 @@ import type { Command } from 'commander'
 import type { Context } from 'koa'
 import type { MockState } from '../scripts/mock/mock.ts'
 import type { MockAttempt, MockWebhook } from '../scripts/mock/webhooks.ts'
+import { assertGenerated } from '../scripts/model/source-hashes.ts'
 import { newSecret } from '../webhooks/transport/secret.ts'
 import type { LocalService } from './local-server.ts'
-import { parseDocumentRoot, ROOT_OPTION } from './root.ts'
 import {
   examples,
   parseHttpUrl,
@@ -14,13 +14,12 @@ import {
   type Shell,
   UsageError,
 } from './shell.ts'
-import { ALLOW_STALE_OPTION, assertFresh, describeAllowStale } from './stale.ts'
+import { ALLOW_STALE_OPTION, describeAllowStale } from './stale.ts'
 import { nextStopSignal } from './stop-signals.ts'
 
 interface MockOptions {
   port: number
   host: string
-  root?: string
   stateful?: boolean
   webhook?: string
   secret?: string
@@ -31,7 +30,7 @@ interface MockOptions {
 const DEFAULT_PORT = 4010
 /** How long requests in flight may take after Ctrl-C. */
 const GRACE_MS = 1_000
-const OWN_ROOT = fileURLToPath(new URL('..', import.meta.url))
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
 export function addCommand(program: Command, shell: Shell): void {
   program
@@ -47,7 +46,6 @@ export function addCommand(program: Command, shell: Shell): void {
       'the IP address to listen on; 0.0.0.0 admits other machines and containers',
       '127.0.0.1',
     )
-    .option(ROOT_OPTION, 'the folder of an OpenAPI document of another API', parseDocumentRoot)
     .option(
       '--stateful',
       'keep the records that requests create, until the mock stops; an unknown ID gets 404',
@@ -66,7 +64,7 @@ export function addCommand(program: Command, shell: Shell): void {
       '--json',
       'print one JSON document {"url", "secret"} when the mock is ready, and nothing else',
     )
-    .option(ALLOW_STALE_OPTION, describeAllowStale('without --root: start'))
+    .option(ALLOW_STALE_OPTION, describeAllowStale('start'))
     .addHelpText(
       'after',
       `${examples(
@@ -88,41 +86,35 @@ Ctrl-C stops the mock.
 }
 
 async function mock(shell: Shell, options: MockOptions): Promise<undefined> {
-  const { root, json = false } = options
+  const { json = false } = options
   const webhook = readWebhook(options)
   const stopping = nextStopSignal()
   const print = json ? () => undefined : shell.print
-  const server =
-    root === undefined
-      ? await startOwnMock(options, webhook, print)
-      : await startDocumentMock(root, options, print)
+  const server = await startMock(options, webhook, print)
   const { url } = server
   shell.print(json ? JSON.stringify({ url, secret: webhook?.secret }) : formatReady(url, webhook))
-  if (root === undefined)
-    print(`\n  curl ${url}/public/v1/participants -H 'Authorization: Bearer any'\n`)
+  print(`\n  curl ${url}/public/v1/participants -H 'Authorization: Bearer any'\n`)
   await stopping
   await server.stop(GRACE_MS)
 }
 
-function readWebhook({ root, stateful, webhook, secret }: MockOptions): MockWebhook | undefined {
+function readWebhook({ stateful, webhook, secret }: MockOptions): MockWebhook | undefined {
   if (webhook === undefined) {
     if (secret !== undefined)
       throw new UsageError("option '--secret <secret>' needs option '--webhook <url>'")
     return undefined
   }
   if (!stateful) throw new UsageError("option '--webhook <url>' needs option '--stateful'")
-  if (root !== undefined)
-    throw new UsageError("option '--webhook <url>' cannot be used with option '--root <folder>'")
   return { url: webhook, secret: secret ?? newSecret() }
 }
 
-/** Starts the mock of this copy of Muster. The mock follows generated/, not the contracts. */
-async function startOwnMock(
+/** The mock follows generated/, not the contracts. */
+async function startMock(
   { port, host, stateful, allowStale = false }: MockOptions,
   webhook: MockWebhook | undefined,
   print: (line: string) => void,
 ): Promise<LocalService> {
-  if (!allowStale) await assertFresh(OWN_ROOT)
+  if (!allowStale) await assertGenerated(ROOT)
   const [{ createMock }, { listenLocally }, { newLogger }, { serviceParts }] = await Promise.all([
     import('../scripts/mock/mock.ts'),
     import('./local-server.ts'),
@@ -146,7 +138,7 @@ async function newState(
     import('../scripts/model/contract.ts'),
     import('../scripts/mock/webhooks.ts'),
   ])
-  const contract = readGeneratedContract(OWN_ROOT)
+  const contract = readGeneratedContract(ROOT)
   if (webhook === undefined) return { contract }
   return {
     contract,
@@ -157,19 +149,6 @@ async function newState(
         print(formatAttempt(webhook, attempt))
     },
   }
-}
-
-async function startDocumentMock(
-  root: string,
-  { port, host, stateful }: MockOptions,
-  print: (line: string) => void,
-): Promise<LocalService> {
-  const { startMock } = await import('./document-service.ts')
-  const newHandler = stateful
-    ? (await import('../scripts/mock/document.ts')).newRecordHandler
-    : undefined
-  const onResponse = ({ method, url, status }: Context) => print(`${status}  ${method} ${url}`)
-  return await startMock(root, { host, port, onResponse }, newHandler)
 }
 
 function formatAttempt({ url }: MockWebhook, { event, status }: MockAttempt): string {

@@ -3,8 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { type Command, Option } from 'commander'
 import { toHar } from '../scripts/contract/report/har.ts'
-import { UnsupportedDocument } from '../scripts/model/document.ts'
-import { ContractError, lineOf } from '../scripts/model/source.ts'
+import { ContractError } from '../scripts/model/source.ts'
 import { toAnnotations, toMarkdown, toPage } from '../scripts/report/formats.ts'
 import { resultsJunit } from '../scripts/report/junit.ts'
 import type { Result } from '../scripts/report/result.ts'
@@ -43,9 +42,8 @@ export function addReportOptions(command: Command): Command {
     )
 }
 
-/** Runs the check and writes its reports. If the check throws an `UnsupportedDocument`, the reports
- *  have one result for each of its findings. If it throws another error, they have one result. The
- *  error is thrown again after the reports are written. */
+/** Runs the check and writes its reports. If the check throws an error, the reports have one result,
+ *  and the error is thrown again after they are written. */
 export async function reportResults(
   title: string,
   options: ReportOptions,
@@ -65,7 +63,7 @@ export async function reportResults(
 }
 
 async function reportError(title: string, options: ReportOptions, error: unknown): Promise<void> {
-  const results = error instanceof UnsupportedDocument ? listFindings(error) : [toResult(error)]
+  const results = [toResult(error)]
   await writeReports(title, options, { results })
   for (const line of annotate(options, results)) console.log(line)
   if (options.json) console.log(JSON.stringify({ error: (error as Error).message, results }))
@@ -73,16 +71,6 @@ async function reportError(title: string, options: ReportOptions, error: unknown
 
 function annotate({ github = false }: ReportOptions, results: Result[]): string[] {
   return github ? toAnnotations(results) : []
-}
-
-function listFindings({ findings }: UnsupportedDocument): Result[] {
-  return findings.map(({ problem, ...place }) => ({
-    level: 'error',
-    rule: 'supported',
-    message: problem,
-    file: place.source.file,
-    line: lineOf(place),
-  }))
 }
 
 function toResult(error: unknown): Result {

@@ -10,14 +10,14 @@ import { migrate, withSetupLock } from '../records/database/migrate.ts'
 import { openDatabase, withoutPooler } from '../records/database/open.ts'
 import { assertSchema } from '../records/database/schema-difference.ts'
 import { useClockForIds } from '../records/ids.ts'
+import { assertGenerated } from '../scripts/model/source-hashes.ts'
 import type { Config } from '../server/config.ts'
 import { newLogger } from '../server/log.ts'
 import type { Running } from '../server/main.ts'
 import { startThread } from '../webhooks/queue/pglite.ts'
-import { parseDocumentRoot, ROOT_OPTION } from './root.ts'
 import { acquireServeLock } from './serve-lock.ts'
 import { examples, type Shell } from './shell.ts'
-import { ALLOW_STALE_OPTION, assertFresh, describeAllowStale } from './stale.ts'
+import { ALLOW_STALE_OPTION, describeAllowStale } from './stale.ts'
 import { listenForStop, type StopSignals } from './stop-signals.ts'
 import { type WaitOptions, waitForPostgres } from './wait-for-postgres.ts'
 
@@ -37,7 +37,6 @@ const EXAMPLES = examples(
 
 interface ServeOptions {
   json?: boolean
-  root?: string
   allowStale?: boolean
 }
 
@@ -47,11 +46,6 @@ export function addCommand(program: Command, shell: Shell): void {
     .description(
       'Run the service: the API, the console and webhook deliveries. The first start creates an account, and ' +
         'shows its password and an API key once.',
-    )
-    .option(
-      ROOT_OPTION,
-      'serve only the handlers of this folder, which "muster init" created',
-      parseDocumentRoot,
     )
     .option(ALLOW_STALE_OPTION, describeAllowStale('start'))
     .addHelpText(
@@ -66,9 +60,8 @@ With --json, the command prints one document {"url", "first_account"} when the s
     )
     .action(
       shell.action(async (options: ServeOptions): Promise<undefined> => {
-        const { json = false, allowStale = false, root } = options
-        if (root !== undefined) return await serveDocument(shell, root, options)
-        if (!allowStale) await assertFresh(ROOT)
+        const { json = false, allowStale = false } = options
+        if (!allowStale) await assertGenerated(ROOT)
         const config = await shell.config()
         const { database } = config
         // Two servers on one SQLite database would each attempt every delivery.
@@ -86,24 +79,6 @@ With --json, the command prints one document {"url", "first_account"} when the s
         }
       }),
     )
-}
-
-/** Runs the service of a folder that `muster init` created, for its `npm start`. Needs no
- *  database. */
-async function serveDocument(
-  shell: Shell,
-  root: string,
-  { json, allowStale }: ServeOptions,
-): Promise<undefined> {
-  const { startHandlers } = await import('./document-service.ts')
-  const { host, port, baseUrl } = await shell.config()
-  const { stopping } = listenForStop()
-  const server = await startHandlers(root, { host, port, baseUrl, allowStale })
-  const { url } = server
-  const text = `The service is ready.\n\n  API            ${url}\n  Documentation  ${url}/docs/`
-  shell.print(json ? JSON.stringify({ url }) : text)
-  if (!stopping.aborted) await once(stopping, 'abort')
-  await server.stop(STOP_TIMEOUT_MS)
 }
 
 async function serve(shell: Shell, config: Config, json: boolean): Promise<void> {

@@ -90,11 +90,6 @@ const SCHEMA_KINDS = {
     subject: 'response-body',
     propertySubject: 'response-property',
   },
-  callbackBody: {
-    direction: 'response',
-    subject: 'callback-body',
-    propertySubject: 'callback-property',
-  },
   eventPayload: {
     direction: 'response',
     subject: 'event-payload',

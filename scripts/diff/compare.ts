@@ -58,7 +58,6 @@ const COMPONENT_NOUNS: Record<string, string> = {
   headers: 'header',
   parameters: 'parameter',
   requestBodies: 'request body',
-  callbacks: 'callback',
 }
 
 /** The name of a part in its component, for example ``` `owner.name` of the schema Pet ```. */

@@ -6,12 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { Refused } from '../../errors.ts'
 import { type Fault, findFaults } from '../generate/faults.ts'
 import { buildContract, type Contract } from '../model/contract.ts'
-import { copyDocument } from '../model/copy-document.ts'
-import { UnsupportedDocument } from '../model/document.ts'
-import { findDocument, hasPlainDocument } from '../model/document-folder.ts'
-import { ContractError, lineOf, type Source, valueAt } from '../model/source.ts'
+import { ContractError, type Source, valueAt } from '../model/source.ts'
 import { parseYaml, readModel } from '../model/yaml.ts'
-import { readAnyBase, readAnyContract } from '../service/read.ts'
 import { compareContracts, type ListedChange } from './compare.ts'
 
 export type { ListedChange } from './compare.ts'
@@ -25,8 +21,6 @@ export interface Difference {
   changes: ListedChange[]
   /** Faults of the revision that do not hinder the comparison. */
   problems: Problem[]
-  /** Absent parts of the revision that OpenAPI requires and the toolchain does not need. */
-  warnings: Problem[]
 }
 
 export interface Problem {
@@ -50,26 +44,21 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 export const RELEASED = 'docs/released'
 const CONTRACTS = ['openapi.yaml', 'asyncapi.yaml'] as const
 
-/** Throws `Refused` if the base cannot be read, and `ContractError` or `UnsupportedDocument` if the
- *  revision is faulty. */
+/** Throws `Refused` if the base cannot be read, and `ContractError` if the revision is
+ *  faulty. */
 export async function diff({
   base,
   root = ROOT,
   today = new Date(),
 }: DiffOptions): Promise<Difference> {
-  const revision = await readAnyContract(root, readModel)
+  const revision = await readModel(root)
   const before = base === undefined ? await readReleased(root) : await readBase(root, base)
   const editions = { revision, today: today.toISOString().slice(0, 10) }
   return {
     from: before === undefined ? null : readVersion(before),
     to: readVersion(revision),
     changes: before === undefined ? [] : compareContracts({ ...editions, base: before }),
-    problems: hasPlainDocument(root) ? [] : findFaults(revision).map(toProblem),
-    warnings: revision.missing.map((finding) => ({
-      file: finding.source.file,
-      line: lineOf(finding),
-      problem: finding.problem,
-    })),
+    problems: findFaults(revision).map(toProblem),
   }
 }
 
@@ -77,12 +66,9 @@ function toProblem({ file, position, problem }: Fault): Problem {
   return { file, line: position.line, problem }
 }
 
-/** Copies the contract of `root` to `RELEASED`: openapi.yaml and asyncapi.yaml, or the OpenAPI
- *  document of another team. */
+/** Copies the contract of `root` to `RELEASED`. */
 export async function keepReleased(root = ROOT): Promise<void> {
   const released = join(root, RELEASED)
-  if (hasPlainDocument(root))
-    return copyDocument(join(root, findDocument(root) as string), released)
   await mkdir(released, { recursive: true })
   await Promise.all(CONTRACTS.map((file) => copyFile(join(root, file), join(released, file))))
 }
@@ -95,11 +81,9 @@ async function readReleased(root: string): Promise<Contract | undefined> {
 
 async function readBase(root: string, name: string): Promise<Contract> {
   try {
-    return (await isFolder(name))
-      ? await readAnyBase(name, readModel)
-      : await readGitRevision(root, name)
+    return (await isFolder(name)) ? await readModel(name) : await readGitRevision(root, name)
   } catch (error) {
-    if (error instanceof ContractError || error instanceof UnsupportedDocument)
+    if (error instanceof ContractError)
       throw new Refused(`The contract of ${name} cannot be read: ${error.message}`, {
         cause: error,
       })
@@ -115,11 +99,6 @@ function isFolder(name: string): Promise<boolean> {
 }
 
 async function readGitRevision(root: string, gitRevision: string): Promise<Contract> {
-  if (hasPlainDocument(root))
-    throw new Refused(
-      `${gitRevision} is no folder: name the folder of the earlier ${findDocument(root)}. ` +
-        `For a git revision, first run "git worktree add ../earlier ${gitRevision}".`,
-    )
   const [openapi, asyncapi] = await Promise.all(
     CONTRACTS.map(async (file) => parseYaml(file, await showFile(root, gitRevision, file))),
   )

@@ -6,7 +6,6 @@ import type {
 } from '../model/operations.ts'
 import { shapeOf } from '../model/paths.ts'
 import { type Place, valueAt } from '../model/source.ts'
-import { compareCallbacks } from './callbacks.ts'
 import {
   type Change,
   compareSchemaParts,
@@ -20,7 +19,6 @@ import {
 } from './change.ts'
 import { compareDeprecations } from './deprecations.ts'
 import { compareParameters } from './parameters.ts'
-import { compareSecurity } from './security.ts'
 import { compareServers } from './servers.ts'
 
 export function compareOperations(editions: Editions): Change[] {
@@ -104,11 +102,9 @@ function compareOperation(subject: Subject, old: Operation, now: Operation): Cha
     ...changes,
     ...compareTags(subject, old, now),
     ...compareServers(subject, old, now),
-    ...compareSecurity(subject, old, now),
     ...compareParameters(subject, old, now),
     ...compareBodies(subject, old, now),
     ...compareResponses(subject, old, now),
-    ...compareCallbacks(subject, old, now),
   ]
 }
 

@@ -4,11 +4,10 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Contract } from '../model/contract.ts'
-import { hasPlainDocument } from '../model/document-folder.ts'
 import { fail } from '../model/source.ts'
 import { renderHashes } from '../model/source-hashes.ts'
-import { type Remark, toRemark } from '../report/result.ts'
-import { readAnyContract } from '../service/read.ts'
+import { readContract } from '../model/yaml.ts'
+import type { Remark } from '../report/result.ts'
 import { renderEvents } from './events.ts'
 import { findFaultyDefaults } from './faults.ts'
 import { listNames } from './files.ts'
@@ -16,8 +15,7 @@ import { listHandlers, renderHandlerIndex } from './handlers.ts'
 import { findMissingColumns } from './missing-columns.ts'
 import { toOpenapi31 } from './openapi-31.ts'
 import { renderOperations } from './operations.ts'
-import { findOrphanHandlers, findOrphans } from './orphans.ts'
-import { renderPlainOutputs, renderPlainStubs } from './plain.ts'
+import { findOrphans } from './orphans.ts'
 import { renderResources } from './resources.ts'
 import { renderStubs } from './stubs.ts'
 import { renderAsyncapiTypes, renderOpenapiTypes } from './types.ts'
@@ -28,8 +26,7 @@ export { ContractError } from '../model/source.ts'
 interface GenerateOptions {
   /** Whether to write nothing, and to report the differences. */
   check: boolean
-  /** The folder with handlers/, generated/ and either the contract (openapi.yaml and asyncapi.yaml)
-   *  or an OpenAPI document of another team. */
+  /** The folder with the contract (openapi.yaml and asyncapi.yaml), handlers/ and generated/. */
   root?: string
 }
 
@@ -43,29 +40,25 @@ export interface GenerateResult {
   orphans: Remark[]
   /** The filters and sorts that the database has no column for. */
   missingColumns: Remark[]
-  /** Absent parts that OpenAPI requires and the toolchain does not need. */
-  missingParts: Remark[]
 }
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 /** Writes the files of generated/ that differ, deletes files there that it did not render, and
- *  creates missing stubs. Never changes a file that is written by hand. Throws `ContractError` or
- *  `UnsupportedDocument` before it writes anything. */
+ *  creates missing stubs. Never changes a file that is written by hand. Throws `ContractError`
+ *  before it writes anything. */
 export async function generate({ check, root = ROOT }: GenerateOptions): Promise<GenerateResult> {
-  const isDocument = hasPlainDocument(root)
-  const contract = await readAnyContract(root)
-  if (!isDocument) assertDefaults(contract)
+  const contract = await readContract(root)
+  assertDefaults(contract)
   const handlers = await listHandlers(root)
-  const outputs = await (isDocument
-    ? renderPlainOutputs(contract)
-    : renderOutputs(contract, handlers))
-  const stubs = isDocument ? renderPlainStubs(contract, handlers) : renderStubs(contract, handlers)
+  const outputs = await renderOutputs(contract, handlers)
+  const stubs = renderStubs(contract, handlers)
   const directory = join(root, 'generated')
   const differences = await compareOutputs(directory, outputs)
-  const orphans = await (isDocument ? findOrphanHandlers : findOrphans)(root, contract)
-  const missingColumns = isDocument ? [] : await findMissingColumns(root, contract)
-  const remarks = { orphans, missingColumns, missingParts: contract.missing.map(toRemark) }
+  const remarks = {
+    orphans: await findOrphans(root, contract),
+    missingColumns: await findMissingColumns(root, contract),
+  }
   if (check)
     return {
       written: [],

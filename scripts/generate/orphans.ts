@@ -11,7 +11,7 @@ import { listHandlers } from './handlers.ts'
  *  names a removed operation, and each unused component. */
 export async function findOrphans(root: string, contract: Contract): Promise<Remark[]> {
   const ids = new Set(contract.operations.map(({ id }) => id))
-  const handlers = await listOrphanHandlers(root, ids)
+  const handlers = (await listHandlers(root)).filter((name) => !ids.has(name))
   // The names of other tests in this folder are in lower case.
   const tests = (await listNames(join(root, 'test/handlers')))
     .map((file) => /^([a-z]+[A-Z]\w*)\.test\.ts$/.exec(file)?.[1])
@@ -32,17 +32,6 @@ export async function findOrphans(root: string, contract: Contract): Promise<Rem
     )),
     ...findUnusedComponents(contract).map(toRemark),
   ]
-}
-
-/** For a service that is made from an OpenAPI document of another team: a remark for each handler
- *  without an operation. Leaves out unused components, which such documents often have. */
-export async function findOrphanHandlers(root: string, contract: Contract): Promise<Remark[]> {
-  const ids = new Set(contract.operations.map(({ id }) => id))
-  return (await listOrphanHandlers(root, ids)).map(describeHandler)
-}
-
-async function listOrphanHandlers(root: string, ids: ReadonlySet<string>): Promise<string[]> {
-  return (await listHandlers(root)).filter((name) => !ids.has(name))
 }
 
 function describeHandler(name: string): Remark {

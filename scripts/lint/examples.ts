@@ -18,7 +18,7 @@ import {
 
 export function findInvalidExamples({ sources, operations, events }: Contract): Finding[] {
   const compiler = newCompiler(sources, CHECKING_CODE)
-  const requests = operations.flatMap(({ bodies }) => bodies)
+  const requests = operations.flatMap(({ body }) => body ?? [])
   const responses = operations.flatMap((operation) => operation.responses)
   const headers = responses.flatMap((response) => Object.values(response.headers))
   // Each once: many operations share a response, and many responses share a header.

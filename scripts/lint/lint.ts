@@ -3,25 +3,20 @@
 import { fileURLToPath } from 'node:url'
 import { type Fault, findUngenerated } from '../generate/faults.ts'
 import { buildContract } from '../model/contract.ts'
-import { UnsupportedDocument } from '../model/document.ts'
-import { findDocument, hasPlainDocument } from '../model/document-folder.ts'
 import { ContractError, type Finding } from '../model/source.ts'
 import { isGenerated } from '../model/source-hashes.ts'
 import { readYaml } from '../model/yaml.ts'
-import { readAnyContract } from '../service/read.ts'
 import { findDocumentProblems } from './documents.ts'
 import type { LintProblem } from './problem.ts'
-import { lintByRedocly, lintBySpecification } from './redocly.ts'
+import { lintByRedocly } from './redocly.ts'
 import { rules } from './rules.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 /** The problems of openapi.yaml, asyncapi.yaml and the Markdown files in `root`, sorted by file and
- *  line. If `root` has a document of another team, only the problems of that document. Throws
- *  `Refused` if @redocly/cli is not installed. */
+ *  line. Throws `Refused` if @redocly/cli is not installed. */
 export async function lint(root = ROOT): Promise<LintProblem[]> {
   try {
-    if (hasPlainDocument(root)) return await lintDocument(root)
     // Redocly runs in another process while our rules run. If both fail, only our error is thrown.
     const ofRedocly = lintByRedocly(root)
     ofRedocly.catch(() => undefined)
@@ -34,26 +29,6 @@ export async function lint(root = ROOT): Promise<LintProblem[]> {
   } catch (error) {
     if (error instanceof ContractError) return [ofFault(error)]
     throw error
-  }
-}
-
-/** The parts of a document that the toolchain does not support. If it supports all, the parts that
- *  break the OpenAPI specification. */
-async function lintDocument(root: string): Promise<LintProblem[]> {
-  try {
-    const { missing } = await readAnyContract(root)
-    const problems = missing.map((finding) => ofFinding('complete', finding))
-    // Redocly also reports the parts in `missing`, with messages of its own.
-    const isReported = ({ file, line, column, message }: LintProblem): boolean =>
-      / must be present /.test(message) &&
-      problems.some(
-        (other) => other.file === file && other.line === line && other.column === column,
-      )
-    const others = await lintBySpecification(root, findDocument(root) as string)
-    return [...problems, ...others.filter((problem) => !isReported(problem))]
-  } catch (error) {
-    if (!(error instanceof UnsupportedDocument)) throw error
-    return error.findings.map((finding) => ofFinding('supported', finding))
   }
 }
 

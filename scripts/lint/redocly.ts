@@ -30,11 +30,6 @@ export function lintByStrictRules(root: string, file: string): Promise<LintProbl
   return lintFiles(root, [file], '--extends=recommended-strict')
 }
 
-/** The problems by the rules of Redocly's set `spec`: only those of the OpenAPI specification. */
-export function lintBySpecification(root: string, file: string): Promise<LintProblem[]> {
-  return lintFiles(root, [file], '--extends=spec')
-}
-
 /** Checks all files in one process: Redocly takes longer to load than to check a small file.
  *  `rulesOption` is an option of Redocly's command line. */
 async function lintFiles(

@@ -5,15 +5,7 @@ import { join } from 'node:path'
 import { type EventMessage, readEvents } from './events.ts'
 import { type Operation, readOperations } from './operations.ts'
 import { assertReferences } from './references.ts'
-import {
-  type Finding,
-  isObject,
-  type Path,
-  type Source,
-  type Sources,
-  START,
-  valueAt,
-} from './source.ts'
+import { isObject, type Path, type Source, type Sources, START, valueAt } from './source.ts'
 
 export interface Contract {
   sources: Sources
@@ -27,9 +19,6 @@ export interface Contract {
   events: EventMessage[]
   /** Event types that no request causes. */
   emittedBySystem: string[]
-  /** Absent parts that OpenAPI requires and the toolchain does not need. Only a document of another
-   *  team may lack such parts: always empty for openapi.yaml with asyncapi.yaml. */
-  missing: Finding[]
 }
 
 /** A tag of openapi.yaml, which groups the operations of a resource. */
@@ -55,11 +44,10 @@ export function buildContract(openapi: Source, asyncapi: Source): Contract {
     operations: readOperations(sources, openapi),
     events: readEvents(sources, asyncapi),
     emittedBySystem: (valueAt(openapi.root, ['x-emitted-by-system']) ?? []) as string[],
-    missing: [],
   }
 }
 
-export function readTags({ root }: Source): Tag[] {
+function readTags({ root }: Source): Tag[] {
   const tags = valueAt(root, ['tags'])
   return (Array.isArray(tags) ? tags : [])
     .map((tag, index) => ({ tag, path: ['tags', index] }))

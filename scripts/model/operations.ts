@@ -26,19 +26,12 @@ export interface Operation {
   description: string
   isPublic: boolean
   permission: string | null
-  /** Null only in documents of other teams: openapi.yaml must have one. */
-  rateLimit: RateLimit | null
+  rateLimit: RateLimit
   /** Alternatives: one of them is enough. */
   security: SecurityRequirement[]
   parameters: Parameter[]
-  /** The first of `bodies` with JSON. If none has JSON, the first of all. Null without a body. */
   body: MediaType | null
-  bodies: MediaType[]
-  isBodyRequired: boolean
   responses: OperationResponse[]
-  /** Responses for several statuses: `default`, or for example `4XX`. Empty for openapi.yaml, which
-   *  must not have any. */
-  ranges: RangeResponse[]
   /** The response to a request that succeeds. */
   success: OperationResponse
   emits: string[]
@@ -62,8 +55,6 @@ export interface Parameter {
   description: string
   style?: string
   explode?: boolean
-  /** The value of the parameter is text of this type, for example JSON. */
-  mediaType?: string
   schema: Located<Schema>
   /** Undefined if the contract has none. */
   example: unknown
@@ -77,11 +68,6 @@ export interface OperationResponse {
   headers: Record<string, ResponseHeader>
   /** By media type. */
   content: Record<string, MediaType>
-}
-
-export interface RangeResponse extends OperationResponse {
-  /** `default`, or for example `4XX`. */
-  range: string
 }
 
 export interface ResponseHeader {
@@ -138,12 +124,9 @@ function readOperation(sources: Sources, openapi: Source, path: string, method: 
     permission: (node['x-permission'] as string | undefined) ?? null,
     rateLimit: readRateLimit(openapi, node['x-rate-limit'] ? place.path : []),
     security,
-    parameters: readParameters(sources, place, readParameter),
+    parameters: readParameters(sources, place),
     body,
-    bodies: body ? [body] : [],
-    isBodyRequired: body !== null,
     responses,
-    ranges: [],
     success,
     emits: (node['x-emits'] as string[] | undefined) ?? [],
     deprecation: readDeprecation(place, `operation ${id}`, node.deprecated === true),
@@ -157,7 +140,7 @@ export function securityPath({ root }: Source, { place }: Operation): Path {
 }
 
 /** `ofOperation` is the `security` of an operation. If undefined, that of the document counts. */
-export function readSecurity({ root }: Source, ofOperation: unknown): SecurityRequirement[] {
+function readSecurity({ root }: Source, ofOperation: unknown): SecurityRequirement[] {
   const security = ofOperation ?? valueAt(root, ['security'])
   return Array.isArray(security) ? security : []
 }
@@ -188,16 +171,12 @@ function readRateLimit(openapi: Source, path: Path): RateLimit {
   return { limit: Number(limit), windowSeconds: Number(windowSeconds) }
 }
 
-/** `read` reads one parameter. OpenAPI 3.0.3, Path Item Object: a parameter of the operation
+/** OpenAPI 3.0.3, Path Item Object: a parameter of the operation
  *  overrides that of its path with the same name and `in`. */
-export function readParameters(
-  sources: Sources,
-  operation: Place,
-  read: (sources: Sources, placed: Located) => Parameter,
-): Parameter[] {
+function readParameters(sources: Sources, operation: Place): Parameter[] {
   const parameters = new Map<string, Parameter>()
   for (const { target } of locateParameters(sources, operation)) {
-    const parameter = read(sources, target)
+    const parameter = readParameter(sources, target)
     parameters.set(`${parameter.in} ${parameter.name}`, parameter)
   }
   return [...parameters.values()]
@@ -248,7 +227,7 @@ function readBody(sources: Sources, { source, path }: Place): MediaType | null {
   const content = [...body.path, 'content']
   if (Object.keys(mappingAt(body.source, content)).join() !== 'application/json')
     fail(body.source, content, 'a request body must be application/json only')
-  return readContent(sources, body, locateSchema)[0] ?? null
+  return readContent(sources, body)[0] ?? null
 }
 
 function readResponse(sources: Sources, operation: Place, status: string): OperationResponse {
@@ -262,18 +241,15 @@ function readResponse(sources: Sources, operation: Place, status: string): Opera
 
 type ResponseParts = Pick<OperationResponse, 'description' | 'headers' | 'content'>
 
-/** `locateSchemaOf` finds the schema of a header or a media type. The default function throws
- *  `ContractError` if there is none. */
-export function readResponseParts(
+function readResponseParts(
   sources: Sources,
   response: Located<Record<string, unknown>>,
-  locateSchemaOf: (owner: Place) => Located<Schema> = locateSchema,
 ): ResponseParts {
   const cached = partsOfResponses.get(response.value)
   if (cached) return cached
   const { source, path, value } = response
-  const headers = readHeaders(sources, { source, path: [...path, 'headers'] }, locateSchemaOf)
-  const media = readContent(sources, response, locateSchemaOf)
+  const headers = readHeaders(sources, { source, path: [...path, 'headers'] })
+  const media = readContent(sources, response)
   const parts = {
     description: String(value.description ?? ''),
     headers: Object.fromEntries(headers.map((header) => [header.name.toLowerCase(), header])),
@@ -288,35 +264,27 @@ const partsOfResponses = new WeakMap<object, ResponseParts>()
 
 /** Reads the object at the place, whose keys are names of headers and whose values are Header
  *  Objects. */
-export function readHeaders(
-  sources: Sources,
-  { source, path }: Place,
-  locateSchemaOf: (header: Place) => Located<Schema> = locateSchema,
-): ResponseHeader[] {
+export function readHeaders(sources: Sources, { source, path }: Place): ResponseHeader[] {
   return Object.entries(valueAt(source.root, path) ?? {}).map(([name, value]) => {
     const header = dereference(sources, { source, path: [...path, name], value })
     const { required = false, description = '' } = (header.value ?? {}) as Partial<ResponseHeader>
     const example = readExample(sources, header)
-    return { name, required, description, schema: locateSchemaOf(header), example }
+    return { name, required, description, schema: locateSchema(header), example }
   })
 }
 
 /** The media types of `owner`, a request body or a response. */
-export function readContent(
-  sources: Sources,
-  owner: Place,
-  locateSchemaOf: (mediaType: Place) => Located<Schema>,
-): MediaType[] {
+function readContent(sources: Sources, owner: Place): MediaType[] {
   const content = valueAt(owner.source.root, [...owner.path, 'content'])
   return Object.entries(isObject(content) ? content : {}).map(([mediaType, value]) => {
     const place = { source: owner.source, path: [...owner.path, 'content', mediaType] }
     const example = readExample(sources, { ...place, value })
-    return { mediaType, place, schema: locateSchemaOf(place), example }
+    return { mediaType, place, schema: locateSchema(place), example }
   })
 }
 
 /** `example`. Without it, the first of `examples`. */
-export function readExample(sources: Sources, { source, path, value }: Located): unknown {
+function readExample(sources: Sources, { source, path, value }: Located): unknown {
   const { example, examples } = (value ?? {}) as { example?: unknown; examples?: object }
   const [name] = Object.keys(examples ?? {})
   if (name === undefined) return example

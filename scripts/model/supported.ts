@@ -1,5 +1,6 @@
 /** Parts of OpenAPI and AsyncAPI that the toolchain does not support. `readContract` in yaml.ts
  *  refuses a contract with such a part. */
+import { listComponents } from './components.ts'
 import type { Contract } from './contract.ts'
 import { hasNamesAsKeys, listNodes } from './nodes.ts'
 import { type Operation, securityPath } from './operations.ts'
@@ -32,15 +33,15 @@ export function findUnsupportedParts(contract: Contract): Finding[] {
     ...findSchemaProblems(openapi),
     ...findAccessKeywords(openapi),
     ...findAccessKeywords(asyncapi),
-    ...operations.flatMap((operation) => findRecursion(contract, operation)),
+    ...findRecursion(contract),
   ]
 }
 
-/** Recursive schemas. The contract tests and the mock would create values without an end. */
-function findRecursion({ sources }: Contract, { body, responses }: Operation): Finding[] {
-  const media = responses.flatMap(({ content }) => Object.values(content))
-  return [...(body ? [body] : []), ...media].flatMap(({ schema }) => {
-    const found = findCycle(sources, schema)
+/** Recursive schemas. The contract tests, the mock and the documentation would not end. */
+function findRecursion({ sources, openapi }: Contract): Finding[] {
+  const schemas = listComponents(openapi).filter(({ path }) => path[1] === 'schemas')
+  return schemas.flatMap((schema) => {
+    const found = findCycle(sources, schema as Located<Schema>)
     if (!found) return []
     const problem = `${found.value.$ref} contains itself: write it without recursion`
     return [{ source: found.source, path: found.path, problem }]

@@ -53,7 +53,6 @@ describe('diff without a base', () => {
       to: '1.0.0',
       changes: [],
       problems: [],
-      warnings: [],
       results: [],
     })
   })

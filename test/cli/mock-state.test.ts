@@ -1,14 +1,7 @@
-/** `muster mock --stateful` stores records as the contract describes them, and sends signed
- *  webhooks. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startMock } from '../../cli/document-service.ts'
 import { verifyWebhook } from '../../client/src/webhook.ts'
 import { resources } from '../../generated/resources.ts'
 import { responses } from '../../generated/validators.js'
-import { newRecordHandler } from '../../scripts/mock/document.ts'
 import { newSecret } from '../../webhooks/transport/secret.ts'
 import { expectSuccess, newParticipant, newTask } from '../handlers/new-records.ts'
 import { type Answer, type Client, until } from '../helpers.ts'
@@ -221,97 +214,5 @@ describe('muster mock', () => {
   ])('refuses %j', async (options, reason) => {
     const { status, stderr } = await muster.run(['mock', ...options])
     expect([status, stderr]).toEqual([2, expect.stringContaining(reason)])
-  })
-})
-
-const NOTES = `openapi: 3.0.3
-info: { title: Notes, version: '1' }
-paths:
-  /folders/{folder}/notes:
-    get:
-      operationId: listNotes
-      parameters: [{ name: folder, in: path, required: true, schema: { type: integer } }]
-      responses:
-        '200':
-          description: All
-          content: { application/json: { schema: { type: array, items: { $ref: '#/components/schemas/Note' } } } }
-    post:
-      operationId: createNote
-      parameters: [{ name: folder, in: path, required: true, schema: { type: integer } }]
-      requestBody: { required: true, content: { application/json: { schema: { $ref: '#/components/schemas/Note' } } } }
-      responses:
-        '201':
-          description: Created
-          content: { application/json: { schema: { $ref: '#/components/schemas/Note' } } }
-  /folders/{folder}/notes/{noteId}:
-    parameters:
-      - { name: folder, in: path, required: true, schema: { type: integer } }
-      - { name: noteId, in: path, required: true, schema: { type: integer } }
-    get:
-      operationId: getNote
-      responses:
-        '200':
-          description: One
-          content: { application/json: { schema: { $ref: '#/components/schemas/Note' } } }
-    put:
-      operationId: replaceNote
-      requestBody: { required: true, content: { application/json: { schema: { $ref: '#/components/schemas/Note' } } } }
-      responses:
-        '200':
-          description: One
-          content: { application/json: { schema: { $ref: '#/components/schemas/Note' } } }
-    delete: { operationId: deleteNote, responses: { '204': { description: Deleted } } }
-components:
-  schemas:
-    Note:
-      type: object
-      required: [text]
-      properties:
-        noteId: { type: integer, readOnly: true }
-        text: { type: string }
-        color: { type: string, default: white }
-`
-
-describe('another OpenAPI document', () => {
-  let root: string
-  beforeAll(async () => {
-    root = await mkdtemp(join(tmpdir(), 'muster-notes-'))
-    await writeFile(join(root, 'openapi.yaml'), NOTES)
-  })
-  afterAll(() => rm(root, { recursive: true }))
-
-  it('has records, which belong to the folder in their path', async () => {
-    const mock = await startMock(root, { host: '127.0.0.1', port: 0 }, newRecordHandler)
-    try {
-      const notes = newClient(`${mock.url}/folders`)
-      const note = await expectSuccess(notes.post('/1/notes', { text: 'Milk' }))
-      expect(note).toEqual({ noteId: expect.any(Number), text: 'Milk', color: 'white' })
-      expect((await notes.get('/1/notes')).body).toEqual([note])
-      expect((await notes.get('/2/notes')).body).toEqual([])
-      const replace = (path: string) =>
-        fetch(`${mock.url}/folders${path}`, {
-          method: 'PUT',
-          headers: { 'Content-Type': 'application/json' },
-          body: '{"text":"Bread"}',
-        })
-      expect((await replace(`/2/notes/${note.noteId}`)).status).toBe(404)
-      expect(await (await replace(`/1/notes/${note.noteId}`)).json()).toMatchObject({
-        text: 'Bread',
-      })
-      expect((await notes.delete(`/1/notes/${note.noteId}`)).status).toBe(204)
-      expect((await notes.get(`/1/notes/${note.noteId}`)).status).toBe(404)
-    } finally {
-      await mock.stop(0)
-    }
-  })
-
-  it('has no events, so muster mock refuses --webhook', async () => {
-    const options = ['--stateful', '--webhook', receiver.url, '--root', root]
-    expect(await muster.run(['mock', ...options])).toMatchObject({
-      status: 2,
-      stderr: expect.stringContaining(
-        "'--webhook <url>' cannot be used with option '--root <folder>'",
-      ),
-    })
   })
 })

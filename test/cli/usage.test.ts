@@ -14,7 +14,6 @@ const COMMANDS = [
   ['doctor'],
   ['backup', '<file>'],
   ['copy'],
-  ['init', '<folder>'],
   ['generate'],
   ['lint', '[folder]'],
   ['docs'],

@@ -80,7 +80,6 @@ onSqlite('wrong options: status 2 and a sentence that names the fault', async ()
     [['--url', target.app.url], /must be used together/],
     [['--only', 'createCat'], /"createCat" is not one of/],
     [['--seed', '-1'], /whole number/],
-    [['--mock'], /'--mock' needs option '--root <folder>'/],
     [['--receiver-url', 'https://example.com'], /needs option '--receiver-port <port>'/],
     [['--url', 'ftp://example.com', '--key', 'x'], /http or https/],
   ] as const) {

@@ -17,9 +17,8 @@ const NOT_AT_THE_START = [
   '/web/docs/pages/',
 ]
 
-/** The modules of scripts/ that a start loads. They compare hashes of the contracts and look for a
- *  file. */
-const TOOLS_AT_THE_START = ['document-folder.ts', 'source-hashes.ts']
+/** The module of scripts/ that a start loads compares hashes of the contracts. */
+const TOOLS_AT_THE_START = ['source-hashes.ts']
 
 /** The URL of a module that appends the URL of each loaded module to a file, in every thread. */
 const recordModules = (file: string): string =>

@@ -81,7 +81,6 @@ paths:
 components:
   securitySchemes:
     apiKey: { type: http, scheme: bearer }
-    other: { type: apiKey, in: header, name: X-Key }
   schemas:
     Person: { type: object, properties: { name: { type: string } } }
     Team: { type: object, properties: { members: { type: integer } } }

@@ -74,11 +74,6 @@ export const REQUEST_CASES: Record<string, Case[]> = {
       backward: ['code api-operation-id-removed'],
     },
     {
-      edit: ['operationId: getNote', 'operationId: getNote\n      security: []'],
-      forward: ['safe api-security-removed'],
-      backward: ['breaking api-security-added'],
-    },
-    {
       edit: ['operationId: getNote', 'operationId: getNote\n      x-permission: finance'],
       forward: ['breaking api-security-scope-added'],
       backward: ['safe api-security-scope-removed'],

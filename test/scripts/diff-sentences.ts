@@ -12,13 +12,6 @@ interface Sentence {
 }
 
 const REQUEST_SIZE = 'size: { type: integer }'
-const CALLBACK = `operationId: createMixed
-      callbacks:
-        paid:
-          '{$request.body#/url}':
-            post:
-              requestBody: { content: { application/json: { schema: { type: object, properties: { sum: { type: string } } } } } }
-`
 const CHANNEL = `channels:
   webhook:
     messages:
@@ -27,61 +20,6 @@ components:
 `
 
 export const SENTENCES: Sentence[] = [
-  {
-    name: 'another security scheme',
-    edits: [['security: [{ apiKey: [] }]', 'security: [{ other: [] }]']],
-    forward: [
-      'breaking api-security-changed: the authentication takes a key in the header X-Key instead of a bearer token',
-    ],
-    backward: [
-      'breaking api-security-changed: the authentication takes a bearer token instead of a key in the header X-Key',
-    ],
-  },
-  {
-    name: 'the same security scheme of another kind',
-    edits: [['scheme: bearer', 'scheme: basic']],
-    forward: [
-      'breaking api-security-changed: the authentication takes a user name and password instead of a bearer token',
-    ],
-    backward: [
-      'breaking api-security-changed: the authentication takes a bearer token instead of a user name and password',
-    ],
-  },
-  {
-    name: 'a second security scheme, required as well',
-    edits: [['security: [{ apiKey: [] }]', 'security: [{ apiKey: [], other: [] }]']],
-    forward: [
-      'breaking api-security-changed: the authentication takes a bearer token and a key in the header X-Key instead of a bearer token',
-    ],
-    backward: ['safe api-security-alternative-added: the authentication also takes a bearer token'],
-  },
-  {
-    name: 'a second security scheme as an alternative',
-    edits: [['security: [{ apiKey: [] }]', 'security: [{ apiKey: [] }, { other: [] }]']],
-    forward: [
-      'safe api-security-alternative-added: the authentication also takes a key in the header X-Key',
-    ],
-    backward: [
-      'breaking api-security-changed: the authentication takes a bearer token instead of a bearer token or a key in the header X-Key',
-    ],
-  },
-  {
-    name: 'another name of the security scheme',
-    edits: [
-      ['security: [{ apiKey: [] }]', 'security: [{ token: [] }]'],
-      ['    apiKey: { type', '    token: { type'],
-    ],
-    forward: [],
-    backward: [],
-  },
-  {
-    name: 'the same security scheme, written in another way',
-    edits: [
-      ['{ type: http, scheme: bearer }', '{ scheme: bearer, type: http, description: A key. }'],
-    ],
-    forward: [],
-    backward: [],
-  },
   {
     name: 'another server',
     edits: [['x-rate-limit: { limit: 60', 'servers: [{ url: /api/ }]\nx-rate-limit: { limit: 60']],
@@ -208,14 +146,6 @@ export const SENTENCES: Sentence[] = [
     ],
     backward: [
       'breaking response-header-pattern-removed: the header X-Hint of the response 200 no longer has the pattern ^x',
-    ],
-  },
-  {
-    name: 'a callback',
-    edits: [['operationId: createMixed\n', CALLBACK]],
-    forward: ['safe api-callback-added: the callback paid: POST {$request.body#/url} is new'],
-    backward: [
-      'breaking api-callback-removed: the callback paid: POST {$request.body#/url} is gone',
     ],
   },
   {

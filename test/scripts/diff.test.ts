@@ -231,30 +231,6 @@ test('changes of two parts on one line are both listed', async () => {
   ])
 })
 
-test('changes of two schemas in another file are both listed', async () => {
-  await using before = await newFolder()
-  await using after = await newFolder()
-  const part = (name: string) =>
-    `'${name}': { description: Notes., content: { application/json: { schema: { $ref: 'parts.yaml#/${name}' } } } }`
-  const document = `openapi: 3.0.3
-info: { title: Notes, version: 1.0.0 }
-paths: { /notes: { get: { responses: { ${part('200')}, ${part('404')} } } } }
-`
-  for (const { path, write } of [before, after]) {
-    await rm(join(path, 'asyncapi.yaml'))
-    await write('openapi.yaml', document)
-  }
-  const object = 'type: object, properties: { title: { type: string'
-  await before.write('parts.yaml', `'200': { ${object} } } }\n'404': { ${object} } } }\n`)
-  const changed = `${object}, maxLength: 9 } } }`
-  await after.write('parts.yaml', `'200': { ${changed}\n'404': { ${changed}\n`)
-  const { changes } = await diff({ base: before.path, root: after.path })
-  expect(changes.map(({ part, what }) => `${part} ${what}`)).toEqual([
-    '`title` of the response 200 has the maxLength 9 instead of none',
-    '`title` of the response 404 has the maxLength 9 instead of none',
-  ])
-})
-
 test.each([
   { id: 'response-header-pattern-added', want: '- 5 operations: the header has the pattern ^x.' },
   { id: 'event-header-pattern-added', want: '- 5 events: the header has the pattern ^x.' },

@@ -22,7 +22,6 @@ describe('generate', () => {
       stale: [],
       orphans: [],
       missingColumns: [],
-      missingParts: [],
     })
     await tree.remove('generated')
     await tree.generate()

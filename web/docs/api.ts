@@ -1,14 +1,11 @@
 /** The contract as the documentation uses it: resources, operations and events that refer to each
  *  other. */
 import { type Contract, readGeneratedContract } from '../../scripts/model/contract.ts'
-import { readBasePath, readGeneratedDocument } from '../../scripts/model/document.ts'
-import { hasPlainDocument } from '../../scripts/model/document-folder.ts'
 import type { EventMessage } from '../../scripts/model/events.ts'
 import { type Operation, type ResponseHeader, readHeaders } from '../../scripts/model/operations.ts'
 import { recordTypeOf } from '../../scripts/model/paths.ts'
 import { dereference } from '../../scripts/model/references.ts'
 import type { Schema } from '../../scripts/model/schema.ts'
-import { readSecuritySchemes, type SecuritySchemes } from '../../scripts/model/security-schemes.ts'
 import { type Source, valueAt } from '../../scripts/model/source.ts'
 
 /** `method` is in upper case, `responses` are sorted by status. */
@@ -45,15 +42,11 @@ interface ApiInfo {
 
 export interface Api extends ApiInfo {
   webhooks: ApiInfo
-  /** The API has an OpenAPI document that was not written for this toolchain. The site then has no
-   *  events, and no rules of this service, for example about keys and limits. */
-  isPlain: boolean
   resources: ApiResource[]
   operations: ApiOperation[]
   events: ApiEvent[]
   /** Component schemas of openapi.yaml by name, sorted. */
   schemas: Map<string, Schema>
-  securitySchemes: SecuritySchemes
   /** Component headers of openapi.yaml. */
   headers: ResponseHeader[]
   /** The target of the schema's reference, or the schema itself. */
@@ -62,26 +55,20 @@ export interface Api extends ApiInfo {
 
 /** Reads generated/openapi.json and generated/asyncapi.json of `root`. */
 export function readApi(root: string): Api {
-  const isPlain = hasPlainDocument(root)
-  const contract = isPlain ? readGeneratedDocument(root) : readGeneratedContract(root)
+  const contract = readGeneratedContract(root)
   const { openapi, asyncapi, sources } = contract
   const resources = listResources(contract)
-  const basePath = isPlain ? readBasePath(openapi) : ''
-  const operations = contract.operations.map((operation) =>
-    addOperation(resources, { ...operation, path: basePath + operation.path }),
-  )
+  const operations = contract.operations.map((operation) => addOperation(resources, operation))
   const events = contract.events.map((event) => addEvent(contract, operations, event))
   const headers = readHeaders(sources, { source: openapi, path: ['components', 'headers'] })
   const schemas = readComponents(openapi, 'schemas') as Record<string, Schema>
   return {
     ...readInfo(openapi),
     webhooks: readInfo(asyncapi),
-    isPlain,
     resources,
     operations,
     events,
     schemas: new Map(Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1))),
-    securitySchemes: readSecuritySchemes(openapi),
     headers,
     // References in generated files name the file of their target, so it does not matter that
     // `source` is always openapi.
@@ -98,9 +85,6 @@ function readInfo({ root }: Source): ApiInfo {
   return { title: title ?? '', version: version ?? '', description: description ?? '' }
 }
 
-/** The name of the resource to which operations without a tag belong. */
-const UNTAGGED = 'Operations'
-
 function listResources({ tags }: Contract): ApiResource[] {
   const slugs = new Set<string>()
   return tags.map(({ name, description }): ApiResource => {
@@ -108,12 +92,12 @@ function listResources({ tags }: Contract): ApiResource[] {
     let slug = base
     for (let count = 2; slugs.has(slug); count += 1) slug = `${base}-${count}`
     slugs.add(slug)
-    return { name: name || UNTAGGED, slug, description, operations: [], events: [] }
+    return { name, slug, description, operations: [], events: [] }
   })
 }
 
 function addOperation(resources: ApiResource[], operation: Operation): ApiOperation {
-  const resource = resources.find(({ name }) => name === (operation.tag || UNTAGGED))
+  const resource = resources.find(({ name }) => name === operation.tag)
   if (!resource) throw new Error(`${operation.id}: add its tag to the tags of openapi.yaml`)
   const added: ApiOperation = {
     ...operation,

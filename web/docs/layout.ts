@@ -152,20 +152,15 @@ function navigation(currentId: string, context: PageContext): Html {
       ...api.resources.map((resource) => operationItems(currentId, resource, item)),
       item('schemas', 'Schemas'),
     ])}
-    ${!api.isPlain && section('Events', eventItems(currentId, api, item))}
+    ${section('Events', eventItems(currentId, api, item))}
     ${internals.length > 0 && section('Internals', internals)}
     ${section('More', [
       ...guideItems('changelog'),
       ...context.contractNames
-        .filter(isMainFile(context))
+        // The YAML files are those that people write.
+        .filter((name) => name.endsWith('.yaml'))
         .map((name) => html`<li><a href="${context.contractLink(name)}" download>${name}</a></li>`),
     ])}`
-}
-
-/** Selects the contracts that the navigation links to: the YAML files, which people write. For a
- *  plain document (`Api.isPlain`), selects only openapi.json, which contains the whole document. */
-function isMainFile({ api }: PageContext): (name: string) => boolean {
-  return (name) => (api.isPlain ? name === 'openapi.json' : name.endsWith('.yaml'))
 }
 
 function section(title: string, items: Content): Html {

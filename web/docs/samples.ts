@@ -4,7 +4,7 @@
 import type { Api, ApiOperation } from './api.ts'
 import type { CodeSample } from './code.ts'
 import { client } from './samples/client.ts'
-import { curl, plainCurl } from './samples/curl.ts'
+import { curl } from './samples/curl.ts'
 import { go } from './samples/go.ts'
 import { php } from './samples/php.ts'
 import { python } from './samples/python.ts'
@@ -12,11 +12,9 @@ import { exampleRequest } from './samples/request.ts'
 import { ruby } from './samples/ruby.ts'
 import { typescript } from './samples/typescript.ts'
 
-/** The samples of a request, in the order of the tabs. The operations of a plain document
- *  (`Api.isPlain`) have curl only: the other languages are written for an API key and JSON. */
+/** The samples of a request, in the order of the tabs. */
 export function codeSamples(operation: ApiOperation, baseUrl: string, api: Api): CodeSample[] {
   const request = exampleRequest(api, operation, baseUrl)
-  if (api.isPlain) return [{ language: 'curl', code: plainCurl(api, operation, request) }]
   return Object.entries({ curl, client, typescript, python, php, go, ruby }).map(
     ([language, write]) => ({ language, code: write(request) }),
   )

@@ -14,38 +14,27 @@ export interface SchemaContext {
   /** True for what the service sends: optional fields are marked. False or undefined for what the
    *  service takes: required fields are marked. */
   isOutput?: boolean
-  /** Fields below this depth are not listed; the type of the field above them links to its
-   *  component. Unlimited by default. */
-  maxDepth?: number
   /** The URL of a component's description. Undefined for an unknown component. */
   schemaLink(name: string): string | undefined
 }
 
 /** The fields of an object and of each branch of its `oneOf`, `anyOf` and `allOf`, or of the items
- *  of an array. Undefined: there are none, or they are below `maxDepth`. `ancestors` ends the recursion
- *  of schemas that contain themselves. */
-export function fieldList(
-  context: SchemaContext,
-  reference: Schema,
-  ancestors: Schema[] = [],
-): Content {
+ *  of an array. Undefined: there are none. */
+export function fieldList(context: SchemaContext, reference: Schema): Content {
   const schema = context.api.follow(reference)
-  if (ancestors.includes(schema) || ancestors.length >= (context.maxDepth ?? Infinity))
-    return undefined
-  const path = [...ancestors, schema]
-  if (schema.items) return fieldList(context, schema.items, path)
+  if (schema.items) return fieldList(context, schema.items)
   const lists = [
-    ownFields(context, schema, path),
-    ...listBranches(schema).map((branch) => branchFields(context, branch, path)),
+    ownFields(context, schema),
+    ...listBranches(schema).map((branch) => branchFields(context, branch)),
   ].filter(Boolean)
   return lists.length > 0 ? lists : undefined
 }
 
-function ownFields(context: SchemaContext, schema: Schema, path: Schema[]): Content {
+function ownFields(context: SchemaContext, schema: Schema): Content {
   if (!schema.properties) return undefined
   const required = new Set(schema.required)
   const fields = Object.entries(schema.properties).map(([name, property]) =>
-    fieldItem(context, { name, schema: property, isRequired: required.has(name) }, path),
+    fieldItem(context, { name, schema: property, isRequired: required.has(name) }),
   )
   return html`<ul class="fields">${fields}</ul>`
 }
@@ -55,8 +44,8 @@ export function listBranches({ oneOf = [], anyOf = [], allOf = [] }: Schema): Sc
 }
 
 /** The fields of a branch. If the branch is a component, they are folded below its name. */
-function branchFields(context: SchemaContext, branch: Schema, path: Schema[]): Content {
-  const fields = fieldList(context, branch, path)
+function branchFields(context: SchemaContext, branch: Schema): Content {
+  const fields = fieldList(context, branch)
   const name = componentName(branch)
   if (!fields || name === undefined) return fields
   return folded(html`<code>${name}</code>`, fields)
@@ -76,10 +65,9 @@ export interface FieldInput {
 export function fieldItem(
   context: SchemaContext,
   { name, schema, isRequired, description, example, id }: FieldInput,
-  ancestors: Schema[] = [],
 ): Html {
   const target = context.api.follow(schema)
-  const children = fieldList(context, schema, ancestors)
+  const children = fieldList(context, schema)
   const presence = describePresence(context, isRequired)
   return html`<li class="field"${id !== undefined && html` id="${id}"`}>
     <div class="field-head">
@@ -117,8 +105,8 @@ export function formatType(context: SchemaContext, reference: Schema): Content {
   const schema = api.follow(reference)
   const orNull = schema.nullable ? ' or null' : ''
   const component = componentName(reference)
-  const isLinked = api.isPlain || schema.properties !== undefined
-  const link = component === undefined || !isLinked ? undefined : schemaLink(component)
+  const link =
+    component === undefined || schema.properties === undefined ? undefined : schemaLink(component)
   if (link !== undefined) return html`<a href="${link}">${component}</a>${orNull}`
   if (schema.items) return html`array of ${formatType(context, schema.items)}${orNull}`
   const branches = (schema.oneOf ?? schema.anyOf)?.map((branch) => formatType(context, branch))

@@ -43,10 +43,6 @@ export interface Site {
   contracts: ReadonlyMap<string, Asset>
 }
 
-/** The most levels of fields that pages show for a plain document (`Api.isPlain`): in some of them,
- *  nearly every object refers to nearly every other one. */
-const MAX_PLAIN_DEPTH = 3
-
 interface Page {
   render(context: PageContext): DocsPage
   markdown(context: PageContext): string
@@ -114,7 +110,7 @@ function listPages(api: Api, guides: Guide[], root: string): Map<string, Page> {
         markdown: (context) => operationMarkdown(context, operation),
       },
     ]),
-    ...(api.isPlain ? [] : [['webhooks', contractPage(api.webhooks)] as const]),
+    ['webhooks', contractPage(api.webhooks)],
     ...api.events.map((event): [string, Page] => [
       `events/${event.type}`,
       {
@@ -192,7 +188,6 @@ function newPageContext(
     rootLink: `../${up}`,
     render,
     markdown: (text) => render(text).body,
-    maxDepth: api.isPlain ? MAX_PLAIN_DEPTH : undefined,
     schemaLink: (name) => (api.schemas.has(name) ? link('schemas', name) : undefined),
   }
 }

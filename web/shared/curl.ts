@@ -6,13 +6,9 @@ interface ApiRequest {
   url: string
   /** Parameters that curl encodes and adds to `url`. Only for GET. */
   query?: [name: string, value: string][]
-  /** The option that sends the API key. Default: a bearer token. Null: the request needs no key. */
-  keyOption?: string | null
   /** The headers other than the API key and the type of the body. */
   headers?: [name: string, value: string][]
   body?: string | null
-  /** The media type of `body`. */
-  bodyType?: string
   /** Names of variables. `$NAME` in `url` and `body` stands for the value of the variable. */
   variables?: string[]
 }
@@ -22,13 +18,14 @@ const BEARER_OPTION = '-H "Authorization: Bearer $MUSTER_API_KEY"'
 /** A request to the API. The shell takes the API key from the environment. */
 export function apiCurlCommand(request: ApiRequest): string {
   const { method, url, query = [], headers = [], body = null, variables = [] } = request
-  const { keyOption = BEARER_OPTION, bodyType = 'application/json' } = request
   return join([
     `curl ${methodOption(method, query.length > 0, body !== null)}${urlArgument(url, variables)}`,
-    ...(keyOption === null ? [] : [keyOption]),
+    BEARER_OPTION,
     ...headers.map(([name, value]) => headerOption(name, value)),
     ...query.map(([name, value]) => `--data-urlencode ${quoteForShell(`${name}=${value}`)}`),
-    ...(body === null ? [] : [headerOption('Content-Type', bodyType), bodyOption(body, variables)]),
+    ...(body === null
+      ? []
+      : [headerOption('Content-Type', 'application/json'), bodyOption(body, variables)]),
   ])
 }
 

@@ -3,7 +3,6 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Refused } from '../../../errors.ts'
-import { hasPlainDocument } from '../../model/document-folder.ts'
 import { readContract } from '../../model/yaml.ts'
 import { listNames, newMigrationFile } from '../files.ts'
 import { findFormatter, formatFiles } from '../format.ts'
@@ -33,11 +32,6 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
  *  `ContractError` if the contract does not describe the resource as needed, and `Refused` for
  *  example if a file exists that is not an unchanged stub. In both cases, nothing is written. */
 export async function generateResource(slug: string, root = ROOT): Promise<ResourceFiles> {
-  if (hasPlainDocument(root))
-    throw new Refused(
-      'This service is made from an OpenAPI document and stores nothing: ' +
-        `write the handlers of ${slug} in handlers/ by hand`,
-    )
   // Throws before anything is written if the formatter is not installed.
   findFormatter()
   const contract = await readContract(root)

@@ -8,10 +8,10 @@ for (const form of document.querySelectorAll('[data-try]')) {
   const output = form.parentElement.querySelector('[data-response]')
   // Session storage keeps the key for this browser tab only.
   const { key } = form.elements
-  if (key) key.value = readKey()
+  key.value = readKey()
   form.addEventListener('submit', async (event) => {
     event.preventDefault()
-    if (key) saveKey(key.value.trim())
+    saveKey(key.value.trim())
     const button = form.querySelector('[type=submit]')
     button.disabled = true
     try {
@@ -52,10 +52,10 @@ async function send(form) {
     encodeURIComponent(pathValues.get(name) ?? ''),
   )
   const query = new URLSearchParams(readParameters(form, 'query'))
-  const headers = Object.fromEntries(readParameters(form, 'header'))
   const { key, body } = form.elements
-  if (key) headers[key.dataset.header] = key.dataset.prefix + key.value.trim()
-  if (body) headers['Content-Type'] = body.dataset.mediaType
+  const headers = Object.fromEntries(readParameters(form, 'header'))
+  headers.Authorization = `Bearer ${key.value.trim()}`
+  if (body) headers['Content-Type'] = 'application/json'
   const start = performance.now()
   const response = await fetch(query.size > 0 ? `${path}?${query}` : path, {
     method,

@@ -12,40 +12,27 @@ import {
 import { inlineText, listItem } from './text.ts'
 
 /** The fields of an object and of each branch of its `oneOf`, `anyOf` and `allOf`, or of the items
- *  of an array. Empty if there are none, or if the schema is nested `maxDepth` levels deep. `ancestors`
- *  ends the recursion of schemas that contain themselves. */
-export function fieldLines(
-  context: SchemaContext,
-  reference: Schema,
-  ancestors: Schema[] = [],
-  indent = 0,
-): string[] {
+ *  of an array. Empty if there are none. */
+export function fieldLines(context: SchemaContext, reference: Schema, indent = 0): string[] {
   const schema = context.api.follow(reference)
-  if (ancestors.includes(schema) || ancestors.length >= (context.maxDepth ?? Infinity)) return []
-  const path = [...ancestors, schema]
-  if (schema.items) return fieldLines(context, schema.items, path, indent)
+  if (schema.items) return fieldLines(context, schema.items, indent)
   const required = new Set(schema.required)
   const ownFields = Object.entries(schema.properties ?? {}).flatMap(([name, property]) => [
     listItem(
       describeField(context, { name, schema: property, isRequired: required.has(name) }),
       indent,
     ),
-    ...fieldLines(context, property, path, indent + 1),
+    ...fieldLines(context, property, indent + 1),
   ])
   const branches = listBranches(schema)
-  return [...ownFields, ...branches.flatMap((branch) => branchLines(context, branch, path, indent))]
+  return [...ownFields, ...branches.flatMap((branch) => branchLines(context, branch, indent))]
 }
 
 /** The fields of a branch. If the branch is a component, they stand below its name. */
-function branchLines(
-  context: SchemaContext,
-  branch: Schema,
-  path: Schema[],
-  indent: number,
-): string[] {
+function branchLines(context: SchemaContext, branch: Schema, indent: number): string[] {
   const name = componentName(branch)
-  if (name === undefined) return fieldLines(context, branch, path, indent)
-  const fields = fieldLines(context, branch, path, indent + 1)
+  if (name === undefined) return fieldLines(context, branch, indent)
+  const fields = fieldLines(context, branch, indent + 1)
   return fields.length > 0 ? [listItem(`${name}:`, indent), ...fields] : []
 }
 

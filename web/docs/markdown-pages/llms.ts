@@ -25,12 +25,11 @@ export function siteIndex(context: PageContext): string {
     ...api.resources.map((resource) =>
       section(resource.name, resource.description, operationLines(context, resource)),
     ),
-    !api.isPlain &&
-      section(
-        'Events',
-        listItem(`[Overview](${link('webhooks')}): ${firstSentence(api.webhooks.description)}`) +
-          `\n${eventLines(context, api.events)}`,
-      ),
+    section(
+      'Events',
+      listItem(`[Overview](${link('webhooks')}): ${firstSentence(api.webhooks.description)}`) +
+        `\n${eventLines(context, api.events)}`,
+    ),
     section('Contracts', contracts.join('\n')),
     // In this format, readers that need a shorter context skip the section named Optional.
     section('Optional', guideLines(context, 'internals'), guideLines(context, 'changelog')),

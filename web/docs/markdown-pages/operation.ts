@@ -24,7 +24,7 @@ import {
 } from './text.ts'
 
 export function operationMarkdown(context: PageContext, operation: ApiOperation): string {
-  const { summary, description, method, path, responses, ranges, events } = operation
+  const { summary, description, method, path, responses, events } = operation
   const [sample] = codeSamples(operation, context.options.baseUrl, context.api)
   return joinBlocks([
     `# ${summary}`,
@@ -43,7 +43,6 @@ export function operationMarkdown(context: PageContext, operation: ApiOperation)
     sample && section('Request', codeBlock(sample.code, 'sh')),
     '## Responses',
     ...responses.map((response) => responseBlock(context, response)),
-    ...ranges.map((response) => responseBlock(context, response, response.range)),
   ])
 }
 
@@ -57,22 +56,20 @@ function fieldItems(context: PageContext, fields: (Parameter | ResponseHeader)[]
     .join('\n')
 }
 
-function bodySection(context: PageContext, { body, bodies }: Operation): string | undefined {
+function bodySection(context: PageContext, { body }: Operation): string | undefined {
   if (!body) return undefined
-  const types = bodies.map(({ mediaType }) => `\`Content-Type: ${mediaType}\``)
   return section(
     'Body',
-    `With ${types.join(' or ')}.`,
+    `With \`Content-Type: ${body.mediaType}\`.`,
     fieldLines(context, body.schema.value).join('\n'),
   )
 }
 
-/** `range`: `default`, or for example `4XX`. Undefined for a response with a single status. */
-function responseBlock(context: PageContext, response: OperationResponse, range?: string): string {
+function responseBlock(context: PageContext, response: OperationResponse): string {
   const { status, description, headers, content } = response
   const outputContext = { ...context, isOutput: true }
-  // Nearly all responses have `COMMON_HEADERS`. Only successful responses and ranges, whose
-  // `status` is 0, list these headers.
+  // Nearly all responses have `COMMON_HEADERS`. Only successful responses list
+  // these headers.
   const shownHeaders = Object.values(headers).filter(
     ({ name }) => status < 300 || !COMMON_HEADERS.test(name),
   )
@@ -83,7 +80,7 @@ function responseBlock(context: PageContext, response: OperationResponse, range?
       `\`${mediaType}\`: ${inlineText(formatType(outputContext, schema.value))}`,
   )
   return joinBlocks([
-    `### ${range ?? `${status} ${STATUS_CODES[status]}`}`,
+    `### ${status} ${STATUS_CODES[status]}`,
     description,
     types.join('\n'),
     first && fieldLines(outputContext, first.schema.value).join('\n'),

@@ -27,7 +27,7 @@ export function homePage(context: PageContext): DocsPage {
               </a>`
             }
             <a class="button" href="${context.link('api')}">API overview</a>
-            ${!api.isPlain && html`<a class="button" href="${context.link('webhooks')}">Events overview</a>`}
+            <a class="button" href="${context.link('webhooks')}">Events overview</a>
           </p>
         </div>
         ${firstRequest(context)}
@@ -79,18 +79,8 @@ function resourceCard(
   </li>`
 }
 
-const MARKDOWN_NOTE = html`<p>
-  For language models, <a href="llms.txt">llms.txt</a> lists all pages, each as Markdown.
-</p>`
-
 function contracts({ api, contractLink }: PageContext): Html {
   const link = (name: string) => html`<a href="${contractLink(name)}">${name}</a>`
-  if (api.isPlain)
-    return html`<section>
-      <h2 id="files">For your tools</h2>
-      <p>The OpenAPI document of this API: ${link('openapi.json')}. API ${api.version}.</p>
-      ${MARKDOWN_NOTE}
-    </section>`
   return html`<section>
     <h2 id="files">For your tools</h2>
     <p>
@@ -99,6 +89,8 @@ function contracts({ api, contractLink }: PageContext): Html {
       For tools that read OpenAPI 3.1 but not AsyncAPI, ${link('openapi-3.1.json')} has the webhooks, too.
       API ${api.version}, webhooks ${api.webhooks.version}.
     </p>
-    ${MARKDOWN_NOTE}
+    <p>
+      For language models, <a href="llms.txt">llms.txt</a> lists all pages, each as Markdown.
+    </p>
   </section>`
 }

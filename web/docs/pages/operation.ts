@@ -23,11 +23,10 @@ export const PARAMETER_SECTIONS = {
   path: 'Path',
   query: 'Query',
   header: 'Headers',
-  cookie: 'Cookies',
 }
 
 export function operationPage(context: PageContext, operation: ApiOperation): DocsPage {
-  const { summary, description, resource, responses, ranges, success, events } = operation
+  const { summary, description, resource, responses, success, events } = operation
   const isServer = context.options.edition === 'server'
   return {
     title: summary,
@@ -53,7 +52,6 @@ export function operationPage(context: PageContext, operation: ApiOperation): Do
           <section>
             <h2 id="responses">Responses</h2>
             ${responses.map((response) => responseDetails(context, response, success))}
-            ${ranges.map((response) => responseDetails(context, response, success, response.range))}
           </section>
         </div>
         <aside class="column samples" aria-label="Samples">
@@ -92,12 +90,10 @@ export function listFacts(context: PageContext, operation: Operation): Fact[] {
     context.guides.some((guide) => guide.id === `guides/${name}`)
       ? html`<a href="${context.link(`guides/${name}`)}">${text}</a>`
       : text
-  const facts: (Fact | false | null)[] = [
+  const facts: (Fact | false)[] = [
     ['Operation', html`<code>${id}</code>`],
-    context.api.isPlain
-      ? ['Credentials', describeSecurity(operation)]
-      : [guideLink('authentication', 'Key'), requiredKey(operation)],
-    rateLimit && [
+    [guideLink('authentication', 'Key'), requiredKey(operation)],
+    [
       guideLink('rate-limits', 'Rate limit'),
       `${rateLimit.limit} requests in ${rateLimit.windowSeconds} s, shared with the user's other requests`,
     ],
@@ -107,13 +103,7 @@ export function listFacts(context: PageContext, operation: Operation): Fact[] {
     ],
     hasParameter('page[number]') && [guideLink('lists', 'Lists'), 'pages, filters and sorts'],
   ]
-  return facts.filter((fact) => fact !== false && fact !== null)
-}
-
-/** For example `apiKey and userId, or none`: the security schemes of each alternative. */
-function describeSecurity({ security }: Operation): string {
-  const alternatives = security.map((requirement) => Object.keys(requirement).join(' and '))
-  return alternatives.map((names) => names || 'none').join(', or ') || 'none'
+  return facts.filter((fact) => fact !== false)
 }
 
 function requiredKey({ method, permission }: Operation): Html {
@@ -154,33 +144,30 @@ function parameterSection(
   </section>`
 }
 
-function bodySection(context: PageContext, { body, bodies }: Operation): Content {
+function bodySection(context: PageContext, { body }: Operation): Content {
   if (!body) return undefined
-  const types = bodies.map(({ mediaType }) => html`<code>Content-Type: ${mediaType}</code>`)
   return html`<section>
     <h2 id="body">Body</h2>
-    <p>${body.mediaType === 'application/json' && 'JSON, '}with ${joinContent(types, ' or ')}.</p>
+    <p>JSON, with <code>Content-Type: ${body.mediaType}</code>.</p>
     ${fieldList(context, body.schema.value)}
   </section>`
 }
 
-/** `range`: `default`, or for example `4XX`. Undefined for a response with a single status. Leaves
- *  out the example of `success`, because `exampleResponse` shows it beside the responses. */
+/** Leaves out the example of `success`, because `exampleResponse` shows it beside the responses. */
 function responseDetails(
   context: PageContext,
   response: OperationResponse,
   success: OperationResponse,
-  range?: string,
 ): Html {
   const isSuccess = response.status === success.status
   const { status, description, headers, content } = response
   const outputContext = { ...context, isOutput: true }
   const media = Object.values(content)
   const [first] = media
-  return html`<details class="response" id="response-${range ?? status}"${isSuccess && html` open`}>
+  return html`<details class="response" id="response-${status}"${isSuccess && html` open`}>
     <summary>
-      ${range === undefined ? statusBadge(status) : html`<span class="pill">${range}</span>`}
-      <span>${range === undefined ? STATUS_CODES[status] : 'other statuses'}</span>
+      ${statusBadge(status)}
+      <span>${STATUS_CODES[status]}</span>
     </summary>
     ${context.markdown(description)}
     ${media.map(({ mediaType, schema }) => {

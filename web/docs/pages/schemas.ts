@@ -5,9 +5,6 @@ import type { DocsPage, PageContext } from '../page.ts'
 import { constraintList, fieldList, formatType } from '../schema.ts'
 
 export function schemasPage(context: PageContext): DocsPage {
-  // Only a plain document (`Api.isPlain`) has a `maxDepth`. One level is enough on this page,
-  // because each component has its own section.
-  const shallow = { ...context, maxDepth: context.maxDepth && 1 }
   return {
     title: 'Schemas',
     summary: 'All schemas of the API, with the constraints of their fields.',
@@ -16,7 +13,7 @@ export function schemasPage(context: PageContext): DocsPage {
         The schemas of requests and responses. For tools:
         <a href="${context.contractLink('openapi.json')}">openapi.json</a>.
       </p>
-      ${[...context.api.schemas].map(([name, schema]) => schemaSection(shallow, name, schema))}`,
+      ${[...context.api.schemas].map(([name, schema]) => schemaSection(context, name, schema))}`,
   }
 }
 

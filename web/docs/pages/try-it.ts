@@ -3,7 +3,6 @@ import type { MediaType, Operation, Parameter } from '../../../scripts/model/ope
 import { readDefault, type Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import type { Api } from '../api.ts'
-import { findCredential } from '../credential.ts'
 import type { PageContext } from '../page.ts'
 
 const READ_NOTE = html`This form sends a real request with your key.`
@@ -11,10 +10,7 @@ const WRITE_NOTE = html`<strong>This form sends a real request and changes recor
 
 export function tryIt(context: PageContext, operation: Operation): Html {
   const { method, path, parameters, body } = operation
-  // Browsers do not let scripts set cookies of a request.
-  const inputs = parameters
-    .filter((parameter) => parameter.in !== 'cookie')
-    .map((parameter) => parameterInput(context, parameter))
+  const inputs = parameters.map((parameter) => parameterInput(context, parameter))
   return html`<details class="try" id="try">
     <summary>Try it</summary>
     <form data-try data-method="${method}" data-url="${context.rootLink}${path.slice(1)}">
@@ -22,7 +18,7 @@ export function tryIt(context: PageContext, operation: Operation): Html {
         ${method === 'GET' ? READ_NOTE : WRITE_NOTE}
         Your key stays in this tab and is sent only to this server.
       </p>
-      ${keyInput(context, operation)}
+      ${KEY_INPUT}
       ${inputs}
       ${body && bodyInput(body)}
       <p><button type="submit" class="button primary">Send ${method}</button></p>
@@ -31,23 +27,17 @@ export function tryIt(context: PageContext, operation: Operation): Html {
   </details>`
 }
 
-function keyInput({ api }: PageContext, operation: Operation): Content {
-  const credential = findCredential(api, operation)
-  if (!credential) return undefined
-  const { header, prefix } = credential
-  return html`<div class="input">
-    <label for="try-key">API key</label>
-    <input id="try-key" name="key" type="password" data-header="${header}" data-prefix="${prefix}"
-      ${!api.isPlain && html`placeholder="mst_…" `}autocomplete="off" spellcheck="false" required>
-  </div>`
-}
+const KEY_INPUT = html`<div class="input">
+  <label for="try-key">API key</label>
+  <input id="try-key" name="key" type="password" placeholder="mst_…" autocomplete="off"
+    spellcheck="false" required>
+</div>`
 
-function bodyInput({ mediaType, example }: MediaType): Html {
-  const text = typeof example === 'string' ? example : JSON.stringify(example ?? {}, null, 2)
+function bodyInput({ example }: MediaType): Html {
+  const text = JSON.stringify(example ?? {}, null, 2)
   return html`<div class="input">
     <label for="try-body">Body</label>
-    <textarea id="try-body" name="body" rows="10" spellcheck="false"
-      data-media-type="${mediaType}">${text}</textarea>
+    <textarea id="try-body" name="body" rows="10" spellcheck="false">${text}</textarea>
   </div>`
 }
 

@@ -1,7 +1,4 @@
 import { apiCurlCommand } from '../../shared/curl.ts'
-import { quoteForShell } from '../../shared/shell.ts'
-import type { Api, ApiOperation } from '../api.ts'
-import { findCredential } from '../credential.ts'
 import { queryPairs } from './notation.ts'
 import {
   bodyText,
@@ -42,23 +39,4 @@ function storeId(command: string, name: string): string {
     `printf '%s\\n' "$response"`,
     `export ${name}=$(printf '%s' "$response" | jq -r .id)`,
   ].join('\n')
-}
-
-/** A request of a plain document (`Api.isPlain`), with the header that the document declares for
- *  the API key. */
-export function plainCurl(api: Api, operation: ApiOperation, request: SampleRequest): string {
-  const { method, baseUrl, query, body } = request
-  const url = baseUrl + fillPath(request, ({ name }) => `$${name}`)
-  const encodedQuery = new URLSearchParams(queryPairs(query)).toString()
-  const credential = findCredential(api, operation)
-  return apiCurlCommand({
-    method,
-    url: encodedQuery === '' ? url : `${url}?${encodedQuery}`,
-    keyOption:
-      credential === undefined
-        ? null
-        : `-H ${quoteForShell(`${credential.header}: ${credential.prefix}`)}"$API_KEY"`,
-    body: body === undefined || typeof body === 'string' ? body : bodyText(request),
-    bodyType: operation.body?.mediaType,
-  })
 }

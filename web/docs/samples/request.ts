@@ -119,9 +119,8 @@ function withReferences(body: unknown, references: [string, IdVariable][]): unkn
 }
 
 /** The variable for the ID of a record that another operation creates or lists. Undefined if there
- *  is no such operation, or for a plain document: its parameters need not be IDs of records. */
-function findVariable({ operations, isPlain }: Api, idParameter: string): IdVariable | undefined {
-  if (isPlain) return undefined
+ *  is no such operation. */
+function findVariable({ operations }: Api, idParameter: string): IdVariable | undefined {
   const get = findGetOperation(operations, recordTypeOf(idParameter))
   const collection = get?.path.replace(/\/[^/]*$/, '')
   const find = (wanted: string) =>
