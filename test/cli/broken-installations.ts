@@ -1,14 +1,16 @@
 /** Creates and breaks installations in embedded mode. */
-import { chmod, chown, open, readdir, stat } from 'node:fs/promises'
+import { chmod, open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createFirstAccount } from '../../auth/first-account.ts'
 import { migrate } from '../../records/database/migrate.ts'
 import { openDatabase } from '../../records/database/open.ts'
 import { readConfig } from '../../server/config.ts'
 import { proveSecretKeys } from '../../webhooks/secret-keys.ts'
-import { NOBODY } from '../postgres.ts'
 import type { Ended, Muster } from './muster.ts'
 
+/** Root without the right to pass over the modes of files. Another user could not read a repository
+ *  in a folder of root. */
+const BOUND_BY_MODES = ['setpriv', '--bounding-set', '-dac_override,-dac_read_search']
 const isRoot = process.getuid?.() === 0
 const PAGE_BYTES = 4096
 
@@ -45,19 +47,16 @@ export async function execute({ dataDir }: Muster, sql: string): Promise<void> {
   await db.close()
 }
 
-/** Runs a command while the folder and the database file have these modes. Its user owns the folder
- *  and is not root: modes do not restrict root. */
-export async function runAsOwner(
+/** Runs a command while the folder and the database file have these modes. */
+export async function runWithModes(
   { dataDir, run }: Muster,
   args: string[],
   { folderMode, databaseMode }: { folderMode: number; databaseMode?: number },
   environment: Record<string, string> = {},
 ): Promise<Ended> {
-  const paths = [dataDir, ...(await readdir(dataDir)).map((name) => join(dataDir, name))]
-  if (isRoot) for (const path of paths) await chown(path, NOBODY, NOBODY)
   if (databaseMode !== undefined) await chmod(join(dataDir, 'muster.sqlite'), databaseMode)
   await chmod(dataDir, folderMode)
-  const ended = await run(args, { environment, userId: isRoot ? NOBODY : undefined })
+  const ended = await run(args, { environment, wrapper: isRoot ? BOUND_BY_MODES : [] })
   // So that the folder can be deleted.
   await chmod(dataDir, 0o755)
   return ended

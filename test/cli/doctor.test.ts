@@ -1,7 +1,7 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { damageFile, execute, install, runAsOwner } from './broken-installations.ts'
+import { damageFile, execute, install, runWithModes } from './broken-installations.ts'
 import { type Muster, newMuster, SECRET_KEY } from './muster.ts'
 import { startOldPostgres } from './old-postgres.ts'
 
@@ -209,7 +209,7 @@ describe('doctor', () => {
   ])('a read-only %s: a problem', async (_, modes) => {
     await using muster = await newMuster()
     await install(muster)
-    const { status, stdout, stderr } = await runAsOwner(muster, ['doctor'], modes)
+    const { status, stdout, stderr } = await runWithModes(muster, ['doctor'], modes)
     expect([status, stderr]).toEqual([1, ''])
     expect(stdout).toMatch(/^problem +\w+ +DATA_DIR \S+ cannot be written: .* set DATA_DIR/m)
   })

@@ -33,8 +33,8 @@ export interface RunOptions {
   bin?: string
   /** The path of the Node that runs the command. Default: the Node of the tests. */
   node?: string
-  /** The user and group that run the command. Only root can choose them. */
-  userId?: number
+  /** A program and its arguments that run the command. */
+  wrapper?: string[]
 }
 
 export interface Started {
@@ -51,11 +51,10 @@ export async function newMuster(): Promise<Muster> {
   const running = new Set<Started>()
 
   const start: Muster['start'] = (args, options = {}) => {
-    const { environment, input, bin = BIN, node = process.execPath, userId } = options
-    const child = spawn(node, [bin, ...args], {
+    const { environment, input, bin = BIN, node = process.execPath, wrapper = [] } = options
+    const [program = node, ...rest] = [...wrapper, node, bin, ...args]
+    const child = spawn(program, rest, {
       env: { DATA_DIR: dataDir, DRAIN_MS: '0', ...environment },
-      uid: userId,
-      gid: userId,
     })
     const output = { stdout: '', stderr: '' }
     child.stdout.setEncoding('utf8').on('data', (text) => {

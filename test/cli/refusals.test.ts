@@ -3,7 +3,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { startListener } from '../receiver.ts'
-import { damageFile, execute, install, runAsOwner } from './broken-installations.ts'
+import { damageFile, execute, install, runWithModes } from './broken-installations.ts'
 import { type Ended, type Muster, newMuster, SECRET_KEY } from './muster.ts'
 import { startOldPostgres } from './old-postgres.ts'
 import { SERVE_ENVIRONMENT } from './serving.ts'
@@ -184,7 +184,7 @@ describe('serve exits with status 1 and one message', () => {
     await using muster = await newMuster()
     if (hasDatabase) await install(muster)
     const modes = { folderMode, databaseMode: hasDatabase ? 0o444 : undefined }
-    const ended = await runAsOwner(muster, ['serve'], modes, SERVE_ENVIRONMENT)
+    const ended = await runWithModes(muster, ['serve'], modes, SERVE_ENVIRONMENT)
     expect(messageOf(ended, muster.dataDir)).toMatch(
       /^DATA_DIR DATA_DIR cannot be written: .*\. Let this user write the folder and its files, or set DATA_DIR to another folder\.$/,
     )

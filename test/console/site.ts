@@ -1,8 +1,7 @@
 /** One service and one browser for all tests of a file. */
 import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll } from 'vitest'
-import { openBrowser } from '../browser.ts'
 import { type AppOptions, sharedApp, type TestApp } from '../helpers.ts'
+import { sharedBrowser } from '../shared-browser.ts'
 import { type BrowserVisit, type VisitOptions, visit } from './visitors.ts'
 
 /** Every page must be readable on these: wide and light, narrow and dark. */
@@ -21,16 +20,12 @@ export interface Site {
 /** The service and the browser start before the tests of the file, and stop after them. */
 export function newSite(options?: AppOptions): Site {
   const app = sharedApp(options)
-  let browser: Browser
-  beforeAll(async () => {
-    browser = await openBrowser()
-  })
-  afterAll(() => browser?.close())
+  const browser = sharedBrowser()
   return {
     app,
     get browser() {
-      return browser
+      return browser()
     },
-    visit: (path, visitOptions) => visit(app, browser, path, visitOptions),
+    visit: (path, visitOptions) => visit(app, browser(), path, visitOptions),
   }
 }

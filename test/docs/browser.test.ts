@@ -3,11 +3,12 @@ import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import type { BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { assertReadable, openBrowser } from '../browser.ts'
+import { assertReadable } from '../browser.ts'
 import { newMuster } from '../cli/muster.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
+import { sharedBrowser } from '../shared-browser.ts'
 
 const TIMEOUT_MS = 120_000
 /** One page of each kind, and the pages with the widest content. */
@@ -32,23 +33,19 @@ interface Visit extends AsyncDisposable {
 
 describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
   let app: TestApp
-  let browser: Browser
+  const browser = sharedBrowser()
 
   beforeAll(async () => {
     app = await startApp()
-    browser = await openBrowser()
   }, TIMEOUT_MS)
-  afterAll(async () => {
-    await browser?.close()
-    await app?.[Symbol.asyncDispose]()
-  })
+  afterAll(() => app?.[Symbol.asyncDispose]())
 
   async function visit(
     path: string,
     options: BrowserContextOptions = {},
     site = `${app.url}/docs/`,
   ): Promise<Visit> {
-    const context = await browser.newContext({
+    const context = await browser().newContext({
       viewport: { width: 1280, height: 860 },
       reducedMotion: 'reduce',
       ...options,
