@@ -16,7 +16,6 @@ import { insertUser } from '../records/users.ts'
 import { deleteWebhook, insertWebhook } from '../records/webhooks.ts'
 import type { DatabaseChanges, Server, Servers } from '../scripts/contract/dredd/provoke-status.ts'
 import type { TestedWebhook } from '../scripts/contract/receiver.ts'
-import type { Target } from '../scripts/contract/run.ts'
 import { type Config, readConfig } from '../server/config.ts'
 import { type Running, start } from '../server/main.ts'
 import { findSealingKey } from '../webhooks/secret-keys.ts'
@@ -88,11 +87,9 @@ function newTestUsers(db: Db): Pick<Server, 'newKey' | 'newAccount' | 'newUser'>
   }
 }
 
-type OwnTarget = Target & Required<Pick<Target, 'restrictedKey' | 'otherKey' | 'createWebhook'>>
-
 /** Starts the whole service, with an account for the tests and a second account, whose key must not
  *  see the records of the first. */
-export async function startOwnService(): Promise<OwnTarget & AsyncDisposable> {
+export async function startOwnService() {
   await using cleanup = new AsyncDisposableStack()
   const server = await startServer({ directory: await newDirectory(cleanup), role: 'all' })
   cleanup.defer(server.stop)

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import { operations } from '../generated/operations.ts'
 import * as validators from '../generated/validators.js'
 import { Coverage, isMissing } from '../scripts/contract/coverage.ts'
@@ -23,7 +23,6 @@ import { assertGenerated } from '../scripts/model/source-hashes.ts'
 import { readContract } from '../scripts/model/yaml.ts'
 import { toContractCurl } from './contract-curl.ts'
 import { formatReport, toDocument } from './contract-output.ts'
-import type { ProveOptions } from './contract-prove.ts'
 import { addReportOptions, type CheckReport, type ReportOptions, reportResults } from './reports.ts'
 import {
   examples,
@@ -43,10 +42,6 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const OPERATION_IDS = Object.keys(operations)
 const DEFAULT_RUNS = 20
 const MAX_SEED = 2 ** 31 - 1
-const TARGET_DETAILS = ['restrictedKey', 'otherKey', 'webhookSecret', 'receiverPort', 'receiverUrl']
-/** The names of the options that --prove refuses: it measures the whole suite, on this copy of
- *  Muster. */
-const NOT_WITH_PROVE = ['url', 'key', ...TARGET_DETAILS, 'runs', 'only']
 
 interface Options extends ReportOptions {
   url?: string
@@ -60,13 +55,11 @@ interface Options extends ReportOptions {
   runs: number
   only?: string[]
   allowStale?: boolean
-  prove?: ProveOptions['prove']
 }
 
 const EXAMPLES = examples(
   'muster contract',
   'muster contract --only createTask,getTask --seed 42',
-  'muster contract --prove',
   'muster contract --url https://api.example.com --key - --junit contract.xml --report contract.html',
 )
 
@@ -89,8 +82,7 @@ Each operation is tested for:
 ${ORACLES.map(({ promise }) => `  - ${promise}`).join('\n')}
 
 Exit status: 0 if the contract holds, 1 if a check failed or a documented status or event never occurred, 2 for
-wrong usage. With --prove: 0 if the tests find at least 95 % of all faults, and every fault in the isolation of
-accounts and in signatures.
+wrong usage.
 `,
     )
     .action(
@@ -158,20 +150,12 @@ function addRunOptions(command: Command): void {
       parseList(...OPERATION_IDS),
     )
     .option('--har <file>', 'also write the requests of all failures as an HTTP Archive')
-    .addOption(
-      new Option(
-        '--prove [part]',
-        'measure these tests: put faults into the responses of this copy of Muster, one at a time, and ' +
-          'print how many of the faults the tests find; with [part], only the faults that have it in their names',
-      ).conflicts(NOT_WITH_PROVE),
-    )
     .option(ALLOW_STALE_OPTION, describeAllowStale('run the tests'))
 }
 
 async function run(options: Options): Promise<CheckReport> {
   const contract = await readContract(ROOT)
   if (!options.allowStale) await assertGenerated(ROOT)
-  if (options.prove !== undefined) return await proveOwnService(contract, options)
   const report = await buildReport(contract, options)
   return {
     output: {
@@ -184,14 +168,6 @@ async function run(options: Options): Promise<CheckReport> {
     page: contractPage(report),
     har: contractHar(report),
   }
-}
-
-async function proveOwnService(
-  contract: Contract,
-  { prove = true, seed }: Options,
-): Promise<CheckReport> {
-  const { proveContract } = await import('./contract-prove.ts')
-  return await proveContract(contract, { prove, seed })
 }
 
 interface TestRun {
@@ -297,11 +273,7 @@ async function sendRequests(
     target,
     options: { ids: options.only ?? OPERATION_IDS, seed, randomRequests: options.runs },
     coverage,
-    onCase: (testCase) => {
-      results.cases.push(testCase)
-      // False: the run continues.
-      return false
-    },
+    onCase: (testCase) => void results.cases.push(testCase),
     toCurl: (request) => toContractCurl(target.url, request, target.key),
   })
 }

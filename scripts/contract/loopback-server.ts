@@ -1,5 +1,4 @@
-/** Starts an HTTP server on this computer. The contract tests use such servers as receiver of
- *  deliveries and as proxies. */
+/** Starts an HTTP server on this computer, which receives deliveries. */
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

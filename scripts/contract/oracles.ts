@@ -33,7 +33,7 @@ interface Oracle {
 const always = (): boolean => true
 const isRead = ({ method }: Operation): boolean => method === 'get'
 
-const LIST = [
+export const ORACLES: readonly Oracle[] = [
   {
     name: 'accepts valid data at the limits',
     promise:
@@ -167,17 +167,10 @@ const LIST = [
     needs: 'the option --other-key',
     listChecks: isolationChecks,
   },
-] as const satisfies readonly Oracle[]
+]
 
-export type OracleName = (typeof LIST)[number]['name']
-
-export const ORACLES: readonly Oracle[] = LIST
-
-/** The oracles for the operation. The oracle with the name `firstName` comes first. */
-export function listOracles(operation: Operation, target: Target, firstName?: string): Oracle[] {
-  const oracles = ORACLES.filter(({ isFor }) => isFor(operation, target))
-  const isFirst = ({ name }: Oracle): boolean => name === firstName
-  return [...oracles.filter(isFirst), ...oracles.filter((oracle) => !isFirst(oracle))]
+export function listOracles(operation: Operation, target: Target): Oracle[] {
+  return ORACLES.filter(({ isFor }) => isFor(operation, target))
 }
 
 /** An oracle that had nothing to check in the whole run. */

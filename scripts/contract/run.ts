@@ -43,10 +43,6 @@ export interface Options {
   seed: number
   /** The number of random valid requests to each operation, and also of random invalid ones. */
   randomRequests: number
-  /** The number of sequences for each kind of record. By default half of `randomRequests`. */
-  sequences?: number
-  /** The name of the oracle that comes first. */
-  firstOracle?: string
 }
 
 export interface Run {

@@ -6,8 +6,8 @@
  *  - the run sends them (sender.ts), tests each response (conformance.ts, header-meanings.ts) and
  *    counts it (coverage.ts);
  *  - report/ writes the results.
- *  dredd/ is another suite, for the statuses that requests alone cannot cause. prove/ measures how
- *  good this suite is: it runs the suite against a service with seeded faults. */
+ *  dredd/ is another suite, for the statuses that requests alone cannot cause. `npm run test:faults`
+ *  measures how good this suite is. */
 import type { Operation } from '../model/operations.ts'
 import { assertConforms } from './conformance.ts'
 import { type CheckName, ContractBroken } from './contract-broken.ts'
@@ -45,8 +45,8 @@ export interface Case {
 type SetUp = Pick<Run, 'contract' | 'validators' | 'target' | 'options' | 'coverage' | 'toCurl'>
 
 interface SuiteOptions extends SetUp {
-  /** Called after each case. True ends the run. */
-  onCase(done: Case): boolean
+  /** Called after each case. An error that it throws ends the run. */
+  onCase(done: Case): void
 }
 
 /** Runs every case against the target, one after another. Leaves out the operations whose test
@@ -62,14 +62,13 @@ export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void
       const { checkCount, failures } = await perform()
       // The contract or the target has nothing for this oracle to check.
       if (checkCount === 0 && failures.length === 0) continue
-      const isEnd = onCase({
+      onCase({
         operation: operation.id,
         name,
         requests: sender.requestCount - countBefore,
         durationMs: Math.round(performance.now() - startedAt),
         failures,
       })
-      if (isEnd) return
     }
   } finally {
     await records.dispose().finally(() => sender.close())
@@ -107,14 +106,14 @@ interface PendingCase {
 }
 
 function listCases(run: Run): PendingCase[] {
-  const { target, options, records } = run
+  const { target, records } = run
   const failedRecords = records.failed.map(({ operation, error }) => ({
     operation,
     name: 'creates the test records',
     perform: async () => ({ checkCount: 1, failures: [toFailure(run, 'a test record', error)] }),
   }))
   const cases = listTested(run).flatMap((operation) =>
-    listOracles(operation, target, options.firstOracle).map(({ name, listChecks }) => ({
+    listOracles(operation, target).map(({ name, listChecks }) => ({
       operation,
       name,
       perform: () => performChecks(run, listChecks(run, operation)),

@@ -6,7 +6,7 @@ import type { Schema } from '../model/schema.ts'
 import { valueAt } from '../model/source.ts'
 
 /** `x-signature` of a header. */
-export interface SignatureWords {
+interface SignatureWords {
   hmac: 'sha256'
   /** The key is the signing secret without `prefix`, decoded from `encoding`. */
   key: { encoding: 'utf8' | 'base64'; prefix?: string }

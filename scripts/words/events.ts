@@ -38,7 +38,7 @@ export function findEventList({ operations }: Contract): EventList | undefined {
 }
 
 /** `x-emits-when`, by event type. An event without a condition is emitted by each change. */
-export function readEmitConditions(operation: Operation): Record<string, EmitCondition> {
+function readEmitConditions(operation: Operation): Record<string, EmitCondition> {
   return readWord(operation.place, 'x-emits-when') ?? {}
 }
 

@@ -183,7 +183,6 @@ describe('wrong usage', () => {
     [['listen', '--secret', 'abc'], /option '--secret <secret>'/],
     [['listen', '--forward', '8080'], /option '--forward <url>'.*http or https URL/],
     [['mock', '--port', 'http'], /option '--port <port>'.*whole number/],
-    [['contract', '--prove', '--only', 'createTask'], /'--prove \[part\]' cannot be used with/],
     [['mock', 'now'], /too many arguments/],
     [['diff', 'main', '--release'], /option '--release'.*leave the base out/],
     [['docs'], /required option '--out <dir>'/],

@@ -13,7 +13,6 @@ test('contract, mock and docs refuse a contract that was changed after generate'
   const har = tree.path('failures.har')
   const commands = [
     ['contract', '--only', 'getMe', '--har', har],
-    ['contract', '--prove', 'wrong status'],
     ['mock', '--port', '0'],
     ['mock', '--port', '0', '--stateful'],
     ['docs', '--out', tree.path('site')],

@@ -13,15 +13,14 @@ import { type ModelRecord, type RecordModel, withModel } from './sequence-model.
 import { simultaneousChecks } from './sequence-simultaneous.ts'
 
 const MAX_STEPS = 8
-/** By default, a run has one sequence for this many random requests. */
+/** A run has one sequence for this many random requests. */
 const RANDOM_REQUESTS_PER_SEQUENCE = 2
 
 export function* sequenceChecks(run: Run, operation: Operation): Generator<Check> {
   const kinds = listLinkedKinds(run.contract).filter((one) => hasWords(run, one))
   const kind = kinds.find(({ update }) => update === operation)
   if (kind === undefined) return
-  const { randomRequests } = run.options
-  const { sequences = Math.ceil(randomRequests / RANDOM_REQUESTS_PER_SEQUENCE) } = run.options
+  const sequences = Math.ceil(run.options.randomRequests / RANDOM_REQUESTS_PER_SEQUENCE)
   const neighbours = listNeighbours(kinds, kind)
   const values = fc.record({
     begin: fc.subarray(neighbours),

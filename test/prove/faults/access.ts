@@ -1,5 +1,5 @@
 /** Seeded faults of API keys and permissions. */
-import type { Contract } from '../../../model/contract.ts'
+import type { Contract } from '../../../scripts/model/contract.ts'
 import { asJson, onRequest } from '../hooks.ts'
 import { faultFactory, firstResource, type Keys, type SeededFault } from '../seeded-fault.ts'
 

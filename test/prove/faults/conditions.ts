@@ -1,5 +1,5 @@
 /** Seeded faults of conditional requests and of ETags. */
-import type { Contract } from '../../../model/contract.ts'
+import type { Contract } from '../../../scripts/model/contract.ts'
 import type { ProxyHooks } from '../faulty-proxy.ts'
 import { onSuccess, withoutHeaders } from '../hooks.ts'
 import { faultFactory, firstResource, type SeededFault } from '../seeded-fault.ts'

@@ -1,10 +1,14 @@
 /** Seeded faults that show only after several requests, or with simultaneous requests. */
-import type { Contract } from '../../../model/contract.ts'
-import type { JsonObject } from '../../../model/json.ts'
-import type { Operation } from '../../../model/operations.ts'
-import { meetsCondition } from '../../../words/records.ts'
-import { type LinkedKind, listLinkedKinds } from '../../oracles/sequence-kinds.ts'
-import { UNKNOWN_ID } from '../../run.ts'
+
+import {
+  type LinkedKind,
+  listLinkedKinds,
+} from '../../../scripts/contract/oracles/sequence-kinds.ts'
+import { UNKNOWN_ID } from '../../../scripts/contract/run.ts'
+import type { Contract } from '../../../scripts/model/contract.ts'
+import type { JsonObject } from '../../../scripts/model/json.ts'
+import type { Operation } from '../../../scripts/model/operations.ts'
+import { meetsCondition } from '../../../scripts/words/records.ts'
 import {
   type ProxyHooks,
   type ProxyRequest,

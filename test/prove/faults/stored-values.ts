@@ -1,8 +1,8 @@
 /** Seeded faults: the service stores or returns something else than it must. */
-import type { Contract } from '../../../model/contract.ts'
-import type { JsonObject } from '../../../model/json.ts'
-import { mapValues, readDefault, type Schema } from '../../../model/schema.ts'
-import { readRecordWords, requestSchema } from '../../../words/records.ts'
+import type { Contract } from '../../../scripts/model/contract.ts'
+import type { JsonObject } from '../../../scripts/model/json.ts'
+import { mapValues, readDefault, type Schema } from '../../../scripts/model/schema.ts'
+import { readRecordWords, requestSchema } from '../../../scripts/words/records.ts'
 import { type ProxyHooks, parseObject } from '../faulty-proxy.ts'
 import { isFor, onBody, onInput, readRecord, withOtherId, withoutHeaders } from '../hooks.ts'
 import {

@@ -3,11 +3,12 @@
  *  The service behind the proxy refuses invalid input. To hide that, the proxy corrects the input
  *  before the service gets it. The fields, parameters and values below are those that the contract
  *  tests send, see values/invalid-values.ts and oracles/invalid-data.ts. */
-import type { Contract } from '../../../model/contract.ts'
-import { mapValues } from '../../../model/schema.ts'
-import { requestSchema } from '../../../words/records.ts'
-import { readMaxRecordBytes } from '../../../words/refusals.ts'
-import { objectLargerThan } from '../../values/limit-values.ts'
+
+import { objectLargerThan } from '../../../scripts/contract/values/limit-values.ts'
+import type { Contract } from '../../../scripts/model/contract.ts'
+import { mapValues } from '../../../scripts/model/schema.ts'
+import { requestSchema } from '../../../scripts/words/records.ts'
+import { readMaxRecordBytes } from '../../../scripts/words/refusals.ts'
 import { asJson, onAnyInput, onAnyQuery, onRequest } from '../hooks.ts'
 import { faultFactory, firstResource, type SeededFault } from '../seeded-fault.ts'
 

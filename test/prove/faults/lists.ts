@@ -1,15 +1,15 @@
 /** Seeded faults of filters, sorts and pages. */
-import type { Contract } from '../../../model/contract.ts'
-import type { JsonObject } from '../../../model/json.ts'
-import type { Operation } from '../../../model/operations.ts'
-import { mapValues } from '../../../model/schema.ts'
+import type { Contract } from '../../../scripts/model/contract.ts'
+import type { JsonObject } from '../../../scripts/model/json.ts'
+import type { Operation } from '../../../scripts/model/operations.ts'
+import { mapValues } from '../../../scripts/model/schema.ts'
 import {
   type FilterParameter,
   type ListWords,
   listFilters,
   readListWords,
-} from '../../../words/lists.ts'
-import { readField, readPointer } from '../../../words/read.ts'
+} from '../../../scripts/words/lists.ts'
+import { readField, readPointer } from '../../../scripts/words/read.ts'
 import type { ProxyHooks, ProxyRequest } from '../faulty-proxy.ts'
 import { onBody, onQuery, queryOf } from '../hooks.ts'
 import { faultFactory, firstResource, listResources, type SeededFault } from '../seeded-fault.ts'

@@ -1,7 +1,7 @@
 /** A proxy that changes deliveries between the service and the receiver of the contract tests. */
 import { text } from 'node:stream/consumers'
-import type { Delivery } from '../../words/deliveries.ts'
-import { type LoopbackServer, startLoopbackServer } from '../loopback-server.ts'
+import { type LoopbackServer, startLoopbackServer } from '../../scripts/contract/loopback-server.ts'
+import type { Delivery } from '../../scripts/words/deliveries.ts'
 
 /** Sends a delivery to the receiver and returns the status of its response. */
 export type Deliver = (delivery: Delivery) => Promise<number>

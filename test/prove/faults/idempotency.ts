@@ -1,5 +1,5 @@
 /** Seeded faults of idempotency keys. */
-import type { Contract } from '../../../model/contract.ts'
+import type { Contract } from '../../../scripts/model/contract.ts'
 import type { ProxyResponse } from '../faulty-proxy.ts'
 import { onSuccess, withoutHeaders } from '../hooks.ts'
 import { faultFactory, firstResource, type SeededFault } from '../seeded-fault.ts'

@@ -1,5 +1,5 @@
 /** Seeded faults of response headers whose values the contract describes. */
-import type { Contract } from '../../../model/contract.ts'
+import type { Contract } from '../../../scripts/model/contract.ts'
 import type { ProxyHooks } from '../faulty-proxy.ts'
 import { onHeaders, withoutHeaders } from '../hooks.ts'
 import { faultFactory, firstResource, type SeededFault } from '../seeded-fault.ts'

@@ -1,13 +1,12 @@
 /** Seeded faults of deliveries and of their signatures. */
 import { randomUUID } from 'node:crypto'
-import type { Contract } from '../../../model/contract.ts'
+import type { Contract } from '../../../scripts/model/contract.ts'
 import {
   type Delivery,
   type DeliveryHeader,
   listDeliveryHeaders,
-  type SignatureWords,
   signDelivery,
-} from '../../../words/deliveries.ts'
+} from '../../../scripts/words/deliveries.ts'
 import type { Deliver, DeliveryHook } from '../delivery-proxy.ts'
 import { parseObject } from '../faulty-proxy.ts'
 import type { Category, SeededFault } from '../seeded-fault.ts'
@@ -15,6 +14,7 @@ import type { Category, SeededFault } from '../seeded-fault.ts'
 const HOUR_SECONDS = 3600
 const OTHER_SECRET = `whsec_${Buffer.alloc(32, 'x').toString('base64')}`
 
+type SignatureWords = NonNullable<DeliveryHeader['x-signature']>
 type Change = (delivery: Delivery) => Partial<Delivery>
 
 export function deliveryFaults(contract: Contract): SeededFault[] {

@@ -1,9 +1,9 @@
-/** The faults of `muster contract --prove`. Proxies put them into the requests, responses and
+/** The faults of `npm run test:faults`. Proxies put them into the requests, responses and
  *  deliveries of the service. */
-import { Refused } from '../../../errors.ts'
-import type { Contract } from '../../model/contract.ts'
-import type { Operation } from '../../model/operations.ts'
-import { type CrudKind, listCrudKinds } from '../record-kinds.ts'
+import { Refused } from '../../errors.ts'
+import { type CrudKind, listCrudKinds } from '../../scripts/contract/record-kinds.ts'
+import type { Contract } from '../../scripts/model/contract.ts'
+import type { Operation } from '../../scripts/model/operations.ts'
 import type { DeliveryHook } from './delivery-proxy.ts'
 import type { ProxyHooks } from './faulty-proxy.ts'
 

@@ -1,7 +1,7 @@
 /** Seeded faults: the service does not keep accounts apart. */
-import type { Contract } from '../../../model/contract.ts'
-import type { Operation } from '../../../model/operations.ts'
-import { requestSchema } from '../../../words/records.ts'
+import type { Contract } from '../../../scripts/model/contract.ts'
+import type { Operation } from '../../../scripts/model/operations.ts'
+import { requestSchema } from '../../../scripts/words/records.ts'
 import type { ProxyHooks, ProxyRequest } from '../faulty-proxy.ts'
 import { isFor, onRequest, pathOf } from '../hooks.ts'
 import {

@@ -1,8 +1,8 @@
 /** Builds hooks of faulty-proxy.ts that several faults use, and helps to write other hooks. */
-import { bodies } from '../../../generated/validators.js'
-import { type JsonObject, parseJson } from '../../model/json.ts'
-import type { Operation } from '../../model/operations.ts'
-import { matchesTemplate } from '../record-kinds.ts'
+import { bodies } from '../../generated/validators.js'
+import { matchesTemplate } from '../../scripts/contract/record-kinds.ts'
+import { type JsonObject, parseJson } from '../../scripts/model/json.ts'
+import type { Operation } from '../../scripts/model/operations.ts'
 import type { Forward, ProxyHooks, ProxyRequest, ProxyResponse } from './faulty-proxy.ts'
 
 /** Changes the successful responses of the operation. */

@@ -1,8 +1,9 @@
 /** Seeded faults of events. To simulate them, the proxy changes the responses of the event list. */
-import type { Contract } from '../../../model/contract.ts'
-import type { JsonObject } from '../../../model/json.ts'
-import { type EventList, findEventList, readEmitConditions } from '../../../words/events.ts'
-import { readListWords } from '../../../words/lists.ts'
+import type { Contract } from '../../../scripts/model/contract.ts'
+import type { JsonObject } from '../../../scripts/model/json.ts'
+import { type EventList, findEventList } from '../../../scripts/words/events.ts'
+import { readListWords } from '../../../scripts/words/lists.ts'
+import { readWord } from '../../../scripts/words/read.ts'
 import type { ProxyHooks, ProxyRequest, ProxyResponse } from '../faulty-proxy.ts'
 import { isFor, onBody, withOtherId } from '../hooks.ts'
 import { faultFactory, firstResource, listResources, type SeededFault } from '../seeded-fault.ts'
@@ -20,9 +21,10 @@ export function eventFaults(contract: Contract): SeededFault[] {
   const emitMore = (type: string, fits: Fits) => addEvents({ list, items, type }, fits)
   const conditional = resources
     .map((resource) => resource.update)
-    .find((operation) =>
-      Object.values(readEmitConditions(operation)).some(({ becomes }) => becomes),
-    )
+    .find(({ place }) => {
+      const conditions = readWord<Record<string, { becomes?: object }>>(place, 'x-emits-when')
+      return Object.values(conditions ?? {}).some(({ becomes }) => becomes)
+    })
   const removeWithOtherEvents = resources
     .map((resource) => resource.remove)
     .find(({ emits }) => emits.length > 1)

@@ -1,5 +1,5 @@
-/** All seeded faults of `muster contract --prove`, see seeded-fault.ts. */
-import type { Contract } from '../../model/contract.ts'
+/** All seeded faults, see seeded-fault.ts. */
+import type { Contract } from '../../scripts/model/contract.ts'
 import { accessFaults } from './faults/access.ts'
 import { conditionFaults } from './faults/conditions.ts'
 import { deliveryFaults } from './faults/deliveries.ts'

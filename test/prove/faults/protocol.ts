@@ -1,6 +1,7 @@
 /** Seeded faults of statuses, media types, methods and the form of responses. */
-import type { Contract } from '../../../model/contract.ts'
-import { listOptionalFields } from '../../response-fields.ts'
+
+import { listOptionalFields } from '../../../scripts/contract/response-fields.ts'
+import type { Contract } from '../../../scripts/model/contract.ts'
 import { type ProxyResponse, parseObject } from '../faulty-proxy.ts'
 import { isFor, onBody, onHeaders, onRequest, onSuccess, pathOf, withOtherId } from '../hooks.ts'
 import { faultFactory, firstResource, type SeededFault } from '../seeded-fault.ts'

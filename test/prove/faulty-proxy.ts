@@ -1,8 +1,8 @@
 /** A proxy that breaks the contract of the service behind it, to measure which faults the contract
  *  tests find. */
 import { text } from 'node:stream/consumers'
-import { type JsonObject, parseJson } from '../../model/json.ts'
-import { type LoopbackServer, startLoopbackServer } from '../loopback-server.ts'
+import { type LoopbackServer, startLoopbackServer } from '../../scripts/contract/loopback-server.ts'
+import { type JsonObject, parseJson } from '../../scripts/model/json.ts'
 
 export interface ProxyRequest {
   method: string

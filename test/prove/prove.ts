@@ -1,9 +1,8 @@
 /** Measures the contract tests: puts one fault at a time between the tests and the service, and
  *  counts the faults that the tests find. */
-import { Coverage, isMissing } from '../coverage.ts'
-import type { OracleName } from '../oracles.ts'
-import type { Run, Target } from '../run.ts'
-import { runSuite } from '../suite.ts'
+import { Coverage, isMissing } from '../../scripts/contract/coverage.ts'
+import type { Run, Target } from '../../scripts/contract/run.ts'
+import { runSuite } from '../../scripts/contract/suite.ts'
 import { type DeliveryHook, startDeliveryProxy } from './delivery-proxy.ts'
 import { startFaultyProxy } from './faulty-proxy.ts'
 import type { Category, SeededFault } from './seeded-fault.ts'
@@ -39,23 +38,8 @@ export async function prove(
   return proofs
 }
 
-/** The oracle that finds most faults of a category. It comes first, which saves time. */
-const LIKELY_ORACLES: Partial<Record<Category, OracleName>> = {
-  headers: 'sends headers that mean what the contract says',
-  validation: 'refuses each invalid value',
-  access: 'requires an API key with the permission',
-  conditions: 'compares versions',
-  idempotency: 'does not repeat a request with the same idempotency key',
-  lists: 'lists the right records',
-  sequences: 'keeps its rules in every order of requests',
-  isolation: 'keeps accounts apart',
-  events: 'emits exactly the declared events',
-  deliveries: 'delivers its events',
-  signatures: 'delivers its events',
-}
-
-/** Enough to find a fault that needs several requests. */
-const SEQUENCES = 20
+/** Enough random requests to find a fault that needs several requests in a row. */
+const RANDOM_REQUESTS: Partial<Record<Category, number>> = { sequences: 40 }
 
 /** Tests the fault's operation. Returns the first failure, or else a status, event or field that
  *  never occurred. Null: the tests do not find the fault. */
@@ -69,29 +53,27 @@ async function testFault(
   const coverage = new Coverage(contract, ids, {
     hasRestrictedKey: target.restrictedKey !== undefined,
   })
-  let foundBy: string | null = null
-  const sequences = category === 'sequences' ? SEQUENCES : 1
-  const firstOracle = LIKELY_ORACLES[category]
-  const options = { ids, seed, randomRequests: 1, sequences, firstOracle }
+  const options = { ids, seed, randomRequests: RANDOM_REQUESTS[category] ?? 1 }
   const faulty = {
     ...target,
     url: proxy.url,
     ...(deliveryHook && changeDeliveries(target, deliveryHook)),
   }
-  await runSuite({
+  const foundBy = await runSuite({
     contract,
     validators,
     target: faulty,
     options,
     coverage,
     onCase: ({ name, failures: [failure] }) => {
-      if (failure) foundBy ??= `${name}: ${failure.what}: ${failure.message}`
-      return foundBy !== null
+      // Ends the run.
+      if (failure) throw new Error(`${name}: ${failure.what}: ${failure.message}`)
     },
     toCurl: ({ method, path }) => `${method} ${path}`,
-  }).catch((error: Error) => {
-    foundBy ??= error.message
-  })
+  }).then(
+    () => null,
+    ({ message }: Error) => message,
+  )
   const missing = coverage.listCells().find(isMissing)
   return foundBy ?? (missing ? `the ${missing.kind} ${missing.name} never occurred` : null)
 }
