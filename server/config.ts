@@ -156,8 +156,8 @@ const delays = makeValidator<number[]>((input) => {
   return seconds
 })
 
-/** Every setting, with its allowed values and default. The README's table has a row for each. */
-const settings = {
+/** Every setting, with its allowed values and default. docs/settings.md has a row for each. */
+export const settings = {
   PORT: integer(0, 65_535)({ default: 3000 }),
   HOST: str({ default: '127.0.0.1' }),
   METRICS_PORT: integer(0, 65_535)({ default: undefined }),

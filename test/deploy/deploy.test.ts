@@ -92,14 +92,14 @@ test.skipIf(!isInstalled('promtool'))('the alerts fire on the samples of alerts.
   expect(stdout).toContain('SUCCESS')
 })
 
-test('compose.yaml sets only variables that the README lists', async () => {
-  const readme = await readRoot('README.md')
+test('compose.yaml sets only variables that docs/settings.md lists', async () => {
+  const documented = await readRoot('docs/settings.md')
   const { services } = parse(await readRoot('deploy/compose.yaml'), { merge: true }) as Compose
   expect(Object.keys(services)).toEqual(['postgres', 'api', 'worker'])
   for (const role of ['api', 'worker']) {
     const environment = services[role]?.environment ?? {}
     expect(environment.ROLE).toBe(role)
-    for (const name of Object.keys(environment)) expect(readme).toContain(`\`${name}\``)
+    for (const name of Object.keys(environment)) expect(documented).toContain(`| \`${name}\``)
   }
 })
 

@@ -32,14 +32,14 @@ test('docs/operations.md lists the rules and the reasons', async () => {
   ])
 })
 
-test('the settings of the rules: each can be set, and has a row in the README', async () => {
+test('the settings of the rules: each can be set, and has a row in docs/settings.md', async () => {
   await using database = await newDatabase()
-  const readme = await readRepositoryFile('README.md')
+  const documented = await readRepositoryFile('docs/settings.md')
   const settings = new Set(removalRules.flatMap(({ setting }) => setting ?? []))
   for (const setting of settings) {
     const { retentionDays } = readConfig({ ...database.environment, [setting]: '12345' })
     expect(Object.values(retentionDays)).toContain(12_345)
     expect(() => readConfig({ ...database.environment, [setting]: 'x' })).toThrow(setting)
-    expect(readme).toContain(`| \`${setting}\` | `)
+    expect(documented).toContain(`| \`${setting}\` | `)
   }
 })
