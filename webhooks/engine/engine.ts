@@ -13,7 +13,7 @@ import { Turns } from '../../runtime/turns.ts'
 import { SLOW_AFTER, SLOW_ATTEMPT_MS } from '../policy/fairness.ts'
 import type { BackgroundJobs } from '../queue/background-jobs.ts'
 import type { QueuePlace } from '../queue/boss.ts'
-import { startQueue } from '../queue/queue.ts'
+import { type Queue, startQueue } from '../queue/queue.ts'
 import type { Cidr } from '../transport/egress.ts'
 import { guardedAgent } from '../transport/guarded-agent.ts'
 import { newNameLookup } from '../transport/name-lookup.ts'
@@ -91,43 +91,10 @@ const CLOSING_MS = 2_000
 
 /** When it throws, nothing is left open. */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
-  const { db, config, log, backgroundJobs = {} } = options
-  const { now = () => new Date(), readClock = async () => undefined } = options
-  const { horizonMs = HORIZON_MS, onAttempt = () => undefined } = options
-  const timeoutMs = config.webhookTimeoutMs
-  const queue = await startQueue({ ...options, attemptTimeoutMs: timeoutMs })
-  const jobs = queue.attempts
-  const lookup = newNameLookup({ servers: options.nameServers })
-  const agent = guardedAgent(config.webhookAllowedRanges, { lookup })
-  const openSecret = secretOpener(config.secretKeys)
-
-  const inFlight = new InFlight()
-  const delaysMs = config.webhookRetryDelaysMs
-  const workerSessions = queue.session && new WorkerSessions({ db, jobs, log })
-  const ledger = new QueueLedger({ db, inFlight, workerSessions, now })
-  const leader = new Leader(db, queue.session, ledger)
-  const store = new ResultStore({ db, jobs, inFlight, ledger, leader, delaysMs, log })
-  const pause = new PauseWatch(db, log)
-  const sendOptions = { agent, openSecret, timeoutMs, now, readClock, log, onAttempt }
-  const deliveries = new Deliveries({ db, jobs, inFlight, leader, pause, store, ...sendOptions })
-  const leaseTurns = new Turns(1)
-  const stages = { jobs, inFlight, ledger, leader, deliveries, pause, leaseTurns, log }
-  const immediate = new ImmediateAttempts(stages)
-  const rounds = new LeaseRounds(stages)
-  const leaser = new Leaser({ db, immediate, rounds, ...stages })
-  const renewal = new LeaseRenewal(stages)
-  const enqueuer = new Enqueuer({
-    db,
-    queue,
-    leaser,
-    workerSessions,
-    immediate,
-    horizonMs,
-    delaysMs,
-    now,
-    ...stages,
-  })
-  inFlight.onSlotFree(leaser.onSlotFree)
+  const { db, config, log, backgroundJobs = {}, now = () => new Date() } = options
+  const queue = await startQueue({ ...options, attemptTimeoutMs: config.webhookTimeoutMs })
+  const parts = newParts(options, queue, now)
+  const { inFlight, leader, leaser, enqueuer } = parts
   const sweeps: BackgroundSweep[] = []
   const wakeSweeps = (): void => {
     for (const sweep of sweeps) sweep.wake()
@@ -137,37 +104,12 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     enqueuer.onScheduled()
     wakeSweeps()
   }
-  pause.onResume(wake)
+  parts.pause.onResume(wake)
   const subscriptions: (() => void)[] = []
 
-  async function releaseAll(): Promise<void> {
-    await jobs
-      .release(inFlight.list())
-      .catch((error: unknown) => log.warn({ err: error }, 'Leases could not be released'))
-    inFlight.clear()
-  }
-
   async function stop(graceMs: number): Promise<void> {
-    const deadline = performance.now() + graceMs
     for (const unsubscribe of subscriptions) unsubscribe()
-    deliveries.stop()
-    // `leaser` and `immediate` stop first: nothing may be leased while the other parts finish their
-    // last queries.
-    const drained = Promise.all([leaser.stop(), immediate.stop()]).then(() =>
-      deliveries.drain(Math.max(0, graceMs - CLOSING_MS)),
-    )
-    await Promise.all([
-      pause.stop(),
-      enqueuer.stop(),
-      ...sweeps.map((sweep) => sweep.stop()),
-      drained,
-    ])
-    await store.stop(Math.max(CLOSING_MS / 2, deadline - performance.now()))
-    renewal.stop()
-    await releaseAll()
-    // Cuts off the remaining requests; their results could not be stored.
-    await agent.destroy()
-    await queue.stop(Math.max(CLOSING_MS / 2, deadline - performance.now()))
+    await stopParts(parts, sweeps, graceMs)
   }
 
   try {
@@ -195,7 +137,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     wake,
     stats: () => inFlight.counts(),
     isLeader: () => leader.isLeader,
-    queueDepth: () => jobs.countReady(),
+    queueDepth: () => queue.attempts.countReady(),
     isListening: () => queue.isListening(),
     pools: () => queue.pools(),
     async oldestDueAgeMs() {
@@ -204,4 +146,108 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     },
     stop,
   }
+}
+
+type Parts = ReturnType<typeof newParts>
+
+function newParts(options: EngineOptions, queue: Queue, now: () => Date) {
+  const { db, config, log, nameServers, horizonMs = HORIZON_MS } = options
+  const { readClock = async () => undefined, onAttempt = () => undefined } = options
+  const { webhookTimeoutMs: timeoutMs, webhookRetryDelaysMs: delaysMs } = config
+  const jobs = queue.attempts
+  const lookup = newNameLookup({ servers: nameServers })
+  const agent = guardedAgent(config.webhookAllowedRanges, { lookup })
+  const openSecret = secretOpener(config.secretKeys)
+
+  const inFlight = new InFlight()
+  const workerSessions = queue.session && new WorkerSessions({ db, jobs, log })
+  const ledger = new QueueLedger({ db, inFlight, workerSessions, now })
+  const leader = new Leader(db, queue.session, ledger)
+  const store = new ResultStore({ db, jobs, inFlight, ledger, leader, delaysMs, log })
+  const pause = new PauseWatch(db, log)
+  const deliveries = new Deliveries({
+    db,
+    jobs,
+    inFlight,
+    leader,
+    pause,
+    store,
+    agent,
+    openSecret,
+    timeoutMs,
+    now,
+    readClock,
+    log,
+    onAttempt,
+  })
+  const leaseTurns = new Turns(1)
+  const immediate = new ImmediateAttempts({
+    jobs,
+    inFlight,
+    ledger,
+    leader,
+    deliveries,
+    pause,
+    leaseTurns,
+    log,
+  })
+  const rounds = new LeaseRounds({ jobs, inFlight, deliveries, pause })
+  const leaser = new Leaser({ db, inFlight, immediate, rounds, leaseTurns, ledger, leader, log })
+  inFlight.onSlotFree(leaser.onSlotFree)
+  const renewal = new LeaseRenewal({ jobs, inFlight, log })
+  const enqueuer = new Enqueuer({
+    db,
+    queue,
+    leader,
+    ledger,
+    inFlight,
+    leaser,
+    immediate,
+    leaseTurns,
+    workerSessions,
+    horizonMs,
+    delaysMs,
+    now,
+    log,
+  })
+  return {
+    queue,
+    agent,
+    inFlight,
+    leader,
+    store,
+    pause,
+    deliveries,
+    immediate,
+    leaser,
+    renewal,
+    enqueuer,
+    log,
+  }
+}
+
+async function stopParts(parts: Parts, sweeps: BackgroundSweep[], graceMs: number): Promise<void> {
+  const { queue, agent, inFlight, store, pause, deliveries, immediate, leaser, log } = parts
+  const deadline = performance.now() + graceMs
+  deliveries.stop()
+  // `leaser` and `immediate` stop first: nothing may be leased while the other parts finish their
+  // last queries.
+  const drained = Promise.all([leaser.stop(), immediate.stop()]).then(() =>
+    deliveries.drain(Math.max(0, graceMs - CLOSING_MS)),
+  )
+  await Promise.all([
+    pause.stop(),
+    parts.enqueuer.stop(),
+    ...sweeps.map((sweep) => sweep.stop()),
+    drained,
+  ])
+  await store.stop(Math.max(CLOSING_MS / 2, deadline - performance.now()))
+  parts.renewal.stop()
+  await queue.attempts
+    .release(inFlight.list())
+    .catch((error: unknown) => log.warn({ err: error }, 'Leases could not be released'))
+  inFlight.clear()
+  // Cuts off the remaining requests; their results could not be stored.
+  await agent.destroy()
+  await queue.stop(Math.max(CLOSING_MS / 2, deadline - performance.now()))
 }

@@ -77,10 +77,23 @@ export class Enqueuer {
 
   constructor(options: EnqueueOptions) {
     this.#options = options
-    const { db, inFlight, ledger, log } = options
-    this.#resultPoll = new ResultPoll(db, inFlight, ledger)
-    this.#backlog = new Backlog({ ...options, resultPoll: this.#resultPoll })
-    this.#realignment = new Realignment(options)
+    const { db, queue, inFlight, ledger, leaser, immediate, leaseTurns, log } = options
+    const { horizonMs, delaysMs, now } = options
+    const resultPoll = new ResultPoll(db, inFlight, ledger)
+    this.#resultPoll = resultPoll
+    this.#backlog = new Backlog({
+      db,
+      queue,
+      ledger,
+      inFlight,
+      leaser,
+      immediate,
+      resultPoll,
+      leaseTurns,
+      horizonMs,
+      now,
+    })
+    this.#realignment = new Realignment({ db, queue, delaysMs, now, log })
     // An embedded queue is empty when this process starts, as after a restart of the queue.
     this.#knownRestarts = db.dialect === 'sqlite' ? -1 : 0
     this.#loop = new RunLoop(
