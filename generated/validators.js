@@ -35,14 +35,116 @@ return errors === 0;
 }
 
 const listParticipants_query = validate22;
-const schema7 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"uniqueItems":true},"filter[email]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":254},"filter[external_id]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":200},"filter[tag]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":50},"filter[created_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[search]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":200},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
+const schema7 = {"type":"object","properties":{"page[number]":{"$ref":"/shared/openapi.yaml/components/parameters/PageNumber/schema","default":1},"page[size]":{"$ref":"/shared/openapi.yaml/components/parameters/PageSize/schema","default":25},"filter[status]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"uniqueItems":true},"filter[email]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":254},"filter[external_id]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":200},"filter[tag]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":50},"filter[created_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[search]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":200},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
 const func2 = Object.prototype.hasOwnProperty;
 const func0 = require("ajv/dist/runtime/equal").default;
 const func4 = require("ajv/dist/runtime/ucs2length").default;
+const schema8 = {"type":"integer","format":"int32","minimum":1,"maximum":10000000};
 const formats0 = require("ajv-formats/dist/formats").fullFormats.int32;
-const schema8 = {"type":"string","enum":["active","inactive","archived"]};
 
 function validate23(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if((typeof data == "number") && (isFinite(data))){
+if(data > 10000000 || isNaN(data)){
+const err1 = {instancePath,schemaPath:"#/maximum",keyword:"maximum",params:{comparison: "<=", limit: 10000000},message:"must be <= 10000000"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(data < 1 || isNaN(data)){
+const err2 = {instancePath,schemaPath:"#/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(!(formats0.validate(data))){
+const err3 = {instancePath,schemaPath:"#/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+}
+validate23.errors = vErrors;
+return errors === 0;
+}
+
+const schema9 = {"type":"integer","format":"int32","minimum":1,"maximum":100};
+
+function validate25(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if((typeof data == "number") && (isFinite(data))){
+if(data > 100 || isNaN(data)){
+const err1 = {instancePath,schemaPath:"#/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(data < 1 || isNaN(data)){
+const err2 = {instancePath,schemaPath:"#/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(!(formats0.validate(data))){
+const err3 = {instancePath,schemaPath:"#/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+}
+validate25.errors = vErrors;
+return errors === 0;
+}
+
+const schema10 = {"type":"string","enum":["active","inactive","archived"]};
+
+function validate27(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -56,7 +158,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "active") || (data === "inactive")) || (data === "archived"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema8.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema10.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -65,15 +167,15 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate23.errors = vErrors;
+validate27.errors = vErrors;
 return errors === 0;
 }
 
-const schema9 = {"type":"string","format":"date-time","pattern":"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$","maxLength":35};
+const schema11 = {"type":"string","format":"date-time","pattern":"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$","maxLength":35};
 const formats4 = require("ajv-formats/dist/formats").fullFormats["date-time"];
 const pattern3 = new RegExp("^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$", "u");
 
-function validate25(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate29(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -118,13 +220,13 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate25.errors = vErrors;
+validate29.errors = vErrors;
 return errors === 0;
 }
 
-const schema10 = {"type":"string","enum":["full_name","-full_name","email","-email","created_at","-created_at","updated_at","-updated_at"]};
+const schema12 = {"type":"string","enum":["full_name","-full_name","email","-email","created_at","-created_at","updated_at","-updated_at"]};
 
-function validate28(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate32(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -138,7 +240,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((((((data === "full_name") || (data === "-full_name")) || (data === "email")) || (data === "-email")) || (data === "created_at")) || (data === "-created_at")) || (data === "updated_at")) || (data === "-updated_at"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema10.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema12.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -147,7 +249,7 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate28.errors = vErrors;
+validate32.errors = vErrors;
 return errors === 0;
 }
 
@@ -175,9 +277,19 @@ vErrors.push(err0);
 errors++;
 }
 }
-let data0 = data["page[number]"];
-if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-const err1 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(!(validate23(data["page[number]"], {instancePath:instancePath+"/page[number]",parentData:data,parentDataProperty:"page[number]",rootData}))){
+vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
+errors = vErrors.length;
+}
+if(!(validate25(data["page[size]"], {instancePath:instancePath+"/page[size]",parentData:data,parentDataProperty:"page[size]",rootData}))){
+vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
+errors = vErrors.length;
+}
+if(data["filter[status]"] !== undefined){
+let data2 = data["filter[status]"];
+if(Array.isArray(data2)){
+if(data2.length < 1){
+const err1 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -186,98 +298,10 @@ vErrors.push(err1);
 }
 errors++;
 }
-if((typeof data0 == "number") && (isFinite(data0))){
-if(data0 > 10000000 || isNaN(data0)){
-const err2 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 10000000},message:"must be <= 10000000"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-if(data0 < 1 || isNaN(data0)){
-const err3 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-if(!(formats0.validate(data0))){
-const err4 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-}
-let data1 = data["page[size]"];
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 > 100 || isNaN(data1)){
-const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-if(data1 < 1 || isNaN(data1)){
-const err7 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-if(!(formats0.validate(data1))){
-const err8 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err8];
-}
-else {
-vErrors.push(err8);
-}
-errors++;
-}
-}
-if(data["filter[status]"] !== undefined){
-let data2 = data["filter[status]"];
-if(Array.isArray(data2)){
-if(data2.length < 1){
-const err9 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-}
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate23(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
+if(!(validate27(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate27.errors : vErrors.concat(validate27.errors);
 errors = vErrors.length;
 }
 }
@@ -288,12 +312,12 @@ outer0:
 for(;i1--;){
 for(j0 = i1; j0--;){
 if(func0(data2[i1], data2[j0])){
-const err10 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+const err2 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
 if(vErrors === null){
-vErrors = [err10];
+vErrors = [err2];
 }
 else {
-vErrors.push(err10);
+vErrors.push(err2);
 }
 errors++;
 break outer0;
@@ -303,7 +327,97 @@ break outer0;
 }
 }
 else {
-const err11 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err3 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+}
+if(data["filter[email]"] !== undefined){
+let data4 = data["filter[email]"];
+if(typeof data4 === "string"){
+if(func4(data4) > 254){
+const err4 = {instancePath:instancePath+"/filter[email]",schemaPath:"#/properties/filter%5Bemail%5D/maxLength",keyword:"maxLength",params:{limit: 254},message:"must NOT have more than 254 characters"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+if(func4(data4) < 1){
+const err5 = {instancePath:instancePath+"/filter[email]",schemaPath:"#/properties/filter%5Bemail%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+if(!pattern0.test(data4)){
+const err6 = {instancePath:instancePath+"/filter[email]",schemaPath:"#/properties/filter%5Bemail%5D/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+else {
+const err7 = {instancePath:instancePath+"/filter[email]",schemaPath:"#/properties/filter%5Bemail%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+}
+if(data["filter[external_id]"] !== undefined){
+let data5 = data["filter[external_id]"];
+if(typeof data5 === "string"){
+if(func4(data5) > 200){
+const err8 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+if(func4(data5) < 1){
+const err9 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+if(!pattern0.test(data5)){
+const err10 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
+if(vErrors === null){
+vErrors = [err10];
+}
+else {
+vErrors.push(err10);
+}
+errors++;
+}
+}
+else {
+const err11 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -313,11 +427,11 @@ vErrors.push(err11);
 errors++;
 }
 }
-if(data["filter[email]"] !== undefined){
-let data4 = data["filter[email]"];
-if(typeof data4 === "string"){
-if(func4(data4) > 254){
-const err12 = {instancePath:instancePath+"/filter[email]",schemaPath:"#/properties/filter%5Bemail%5D/maxLength",keyword:"maxLength",params:{limit: 254},message:"must NOT have more than 254 characters"};
+if(data["filter[tag]"] !== undefined){
+let data6 = data["filter[tag]"];
+if(typeof data6 === "string"){
+if(func4(data6) > 50){
+const err12 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/maxLength",keyword:"maxLength",params:{limit: 50},message:"must NOT have more than 50 characters"};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -326,8 +440,8 @@ vErrors.push(err12);
 }
 errors++;
 }
-if(func4(data4) < 1){
-const err13 = {instancePath:instancePath+"/filter[email]",schemaPath:"#/properties/filter%5Bemail%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(func4(data6) < 1){
+const err13 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -336,8 +450,8 @@ vErrors.push(err13);
 }
 errors++;
 }
-if(!pattern0.test(data4)){
-const err14 = {instancePath:instancePath+"/filter[email]",schemaPath:"#/properties/filter%5Bemail%5D/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
+if(!pattern0.test(data6)){
+const err14 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -348,7 +462,7 @@ errors++;
 }
 }
 else {
-const err15 = {instancePath:instancePath+"/filter[email]",schemaPath:"#/properties/filter%5Bemail%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err15 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -358,11 +472,23 @@ vErrors.push(err15);
 errors++;
 }
 }
-if(data["filter[external_id]"] !== undefined){
-let data5 = data["filter[external_id]"];
-if(typeof data5 === "string"){
-if(func4(data5) > 200){
-const err16 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
+if(data["filter[created_after]"] !== undefined){
+if(!(validate29(data["filter[created_after]"], {instancePath:instancePath+"/filter[created_after]",parentData:data,parentDataProperty:"filter[created_after]",rootData}))){
+vErrors = vErrors === null ? validate29.errors : vErrors.concat(validate29.errors);
+errors = vErrors.length;
+}
+}
+if(data["filter[created_before]"] !== undefined){
+if(!(validate29(data["filter[created_before]"], {instancePath:instancePath+"/filter[created_before]",parentData:data,parentDataProperty:"filter[created_before]",rootData}))){
+vErrors = vErrors === null ? validate29.errors : vErrors.concat(validate29.errors);
+errors = vErrors.length;
+}
+}
+if(data["filter[search]"] !== undefined){
+let data9 = data["filter[search]"];
+if(typeof data9 === "string"){
+if(func4(data9) > 200){
+const err16 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -371,8 +497,8 @@ vErrors.push(err16);
 }
 errors++;
 }
-if(func4(data5) < 1){
-const err17 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(func4(data9) < 1){
+const err17 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -381,8 +507,8 @@ vErrors.push(err17);
 }
 errors++;
 }
-if(!pattern0.test(data5)){
-const err18 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
+if(!pattern0.test(data9)){
+const err18 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -393,7 +519,7 @@ errors++;
 }
 }
 else {
-const err19 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err19 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -403,11 +529,11 @@ vErrors.push(err19);
 errors++;
 }
 }
-if(data["filter[tag]"] !== undefined){
-let data6 = data["filter[tag]"];
-if(typeof data6 === "string"){
-if(func4(data6) > 50){
-const err20 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/maxLength",keyword:"maxLength",params:{limit: 50},message:"must NOT have more than 50 characters"};
+if(data.sort !== undefined){
+let data10 = data.sort;
+if(Array.isArray(data10)){
+if(data10.length < 1){
+const err20 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -416,112 +542,10 @@ vErrors.push(err20);
 }
 errors++;
 }
-if(func4(data6) < 1){
-const err21 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
-if(vErrors === null){
-vErrors = [err21];
-}
-else {
-vErrors.push(err21);
-}
-errors++;
-}
-if(!pattern0.test(data6)){
-const err22 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
-if(vErrors === null){
-vErrors = [err22];
-}
-else {
-vErrors.push(err22);
-}
-errors++;
-}
-}
-else {
-const err23 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err23];
-}
-else {
-vErrors.push(err23);
-}
-errors++;
-}
-}
-if(data["filter[created_after]"] !== undefined){
-if(!(validate25(data["filter[created_after]"], {instancePath:instancePath+"/filter[created_after]",parentData:data,parentDataProperty:"filter[created_after]",rootData}))){
-vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
-errors = vErrors.length;
-}
-}
-if(data["filter[created_before]"] !== undefined){
-if(!(validate25(data["filter[created_before]"], {instancePath:instancePath+"/filter[created_before]",parentData:data,parentDataProperty:"filter[created_before]",rootData}))){
-vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
-errors = vErrors.length;
-}
-}
-if(data["filter[search]"] !== undefined){
-let data9 = data["filter[search]"];
-if(typeof data9 === "string"){
-if(func4(data9) > 200){
-const err24 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
-if(vErrors === null){
-vErrors = [err24];
-}
-else {
-vErrors.push(err24);
-}
-errors++;
-}
-if(func4(data9) < 1){
-const err25 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
-if(vErrors === null){
-vErrors = [err25];
-}
-else {
-vErrors.push(err25);
-}
-errors++;
-}
-if(!pattern0.test(data9)){
-const err26 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
-if(vErrors === null){
-vErrors = [err26];
-}
-else {
-vErrors.push(err26);
-}
-errors++;
-}
-}
-else {
-const err27 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err27];
-}
-else {
-vErrors.push(err27);
-}
-errors++;
-}
-}
-if(data.sort !== undefined){
-let data10 = data.sort;
-if(Array.isArray(data10)){
-if(data10.length < 1){
-const err28 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
-if(vErrors === null){
-vErrors = [err28];
-}
-else {
-vErrors.push(err28);
-}
-errors++;
-}
 const len1 = data10.length;
 for(let i2=0; i2<len1; i2++){
-if(!(validate28(data10[i2], {instancePath:instancePath+"/sort/" + i2,parentData:data10,parentDataProperty:i2,rootData}))){
-vErrors = vErrors === null ? validate28.errors : vErrors.concat(validate28.errors);
+if(!(validate32(data10[i2], {instancePath:instancePath+"/sort/" + i2,parentData:data10,parentDataProperty:i2,rootData}))){
+vErrors = vErrors === null ? validate32.errors : vErrors.concat(validate32.errors);
 errors = vErrors.length;
 }
 }
@@ -532,12 +556,12 @@ outer1:
 for(;i3--;){
 for(j1 = i3; j1--;){
 if(func0(data10[i3], data10[j1])){
-const err29 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
+const err21 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
 if(vErrors === null){
-vErrors = [err29];
+vErrors = [err21];
 }
 else {
-vErrors.push(err29);
+vErrors.push(err21);
 }
 errors++;
 break outer1;
@@ -547,24 +571,24 @@ break outer1;
 }
 }
 else {
-const err30 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err22 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err30];
+vErrors = [err22];
 }
 else {
-vErrors.push(err30);
+vErrors.push(err22);
 }
 errors++;
 }
 }
 }
 else {
-const err31 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err23 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err31];
+vErrors = [err23];
 }
 else {
-vErrors.push(err31);
+vErrors.push(err23);
 }
 errors++;
 }
@@ -572,19 +596,17 @@ validate22.errors = vErrors;
 return errors === 0;
 }
 
-const createParticipant_header = validate30;
-const schema11 = {"type":"object","properties":{"idempotency-key":{"type":"string","minLength":1,"maxLength":255,"pattern":"^[\\x21-\\x7e]+$"}},"required":[],"additionalProperties":true};
+const createParticipant_header = validate34;
+const schema13 = {"type":"object","properties":{"idempotency-key":{"$ref":"/shared/openapi.yaml/components/parameters/IdempotencyKey/schema"}},"required":[],"additionalProperties":true};
+const schema14 = {"type":"string","minLength":1,"maxLength":255,"pattern":"^[\\x21-\\x7e]+$"};
 const pattern5 = new RegExp("^[\\x21-\\x7e]+$", "u");
 
-function validate30(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate35(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data["idempotency-key"] !== undefined){
-let data0 = data["idempotency-key"];
-if(typeof data0 === "string"){
-if(func4(data0) > 255){
-const err0 = {instancePath:instancePath+"/idempotency-key",schemaPath:"#/properties/idempotency-key/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"};
+if(typeof data === "string"){
+if(func4(data) > 255){
+const err0 = {instancePath,schemaPath:"#/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -593,8 +615,8 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(func4(data0) < 1){
-const err1 = {instancePath:instancePath+"/idempotency-key",schemaPath:"#/properties/idempotency-key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(func4(data) < 1){
+const err1 = {instancePath,schemaPath:"#/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -603,8 +625,8 @@ vErrors.push(err1);
 }
 errors++;
 }
-if(!pattern5.test(data0)){
-const err2 = {instancePath:instancePath+"/idempotency-key",schemaPath:"#/properties/idempotency-key/pattern",keyword:"pattern",params:{pattern: "^[\\x21-\\x7e]+$"},message:"must match pattern \""+"^[\\x21-\\x7e]+$"+"\""};
+if(!pattern5.test(data)){
+const err2 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^[\\x21-\\x7e]+$"},message:"must match pattern \""+"^[\\x21-\\x7e]+$"+"\""};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -615,7 +637,7 @@ errors++;
 }
 }
 else {
-const err3 = {instancePath:instancePath+"/idempotency-key",schemaPath:"#/properties/idempotency-key/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err3 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -624,27 +646,41 @@ vErrors.push(err3);
 }
 errors++;
 }
-}
-}
-else {
-const err4 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-validate30.errors = vErrors;
+validate35.errors = vErrors;
 return errors === 0;
 }
 
-const getParticipant_path = validate31;
-const schema12 = {"type":"object","properties":{"participant":{"type":"string","format":"uuid"}},"required":["participant"],"additionalProperties":false};
+
+function validate34(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data["idempotency-key"] !== undefined){
+if(!(validate35(data["idempotency-key"], {instancePath:instancePath+"/idempotency-key",parentData:data,parentDataProperty:"idempotency-key",rootData}))){
+vErrors = vErrors === null ? validate35.errors : vErrors.concat(validate35.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+validate34.errors = vErrors;
+return errors === 0;
+}
+
+const getParticipant_path = validate37;
+const schema15 = {"type":"object","properties":{"participant":{"type":"string","format":"uuid"}},"required":["participant"],"additionalProperties":false};
 const formats6 = /^(?:urn:uuid:)?[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 
-function validate31(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate37(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -706,142 +742,20 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate31.errors = vErrors;
+validate37.errors = vErrors;
 return errors === 0;
 }
 
-const getParticipant_header = validate32;
-const schema13 = {"type":"object","properties":{"if-none-match":{"type":"string","maxLength":1000}},"required":[],"additionalProperties":true};
-
-function validate32(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data["if-none-match"] !== undefined){
-let data0 = data["if-none-match"];
-if(typeof data0 === "string"){
-if(func4(data0) > 1000){
-const err0 = {instancePath:instancePath+"/if-none-match",schemaPath:"#/properties/if-none-match/maxLength",keyword:"maxLength",params:{limit: 1000},message:"must NOT have more than 1000 characters"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-}
-else {
-const err1 = {instancePath:instancePath+"/if-none-match",schemaPath:"#/properties/if-none-match/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-}
-}
-else {
-const err2 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-validate32.errors = vErrors;
-return errors === 0;
-}
-
-const updateParticipant_header = validate33;
-const schema14 = {"type":"object","properties":{"if-match":{"type":"string","maxLength":1000}},"required":[],"additionalProperties":true};
-
-function validate33(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data["if-match"] !== undefined){
-let data0 = data["if-match"];
-if(typeof data0 === "string"){
-if(func4(data0) > 1000){
-const err0 = {instancePath:instancePath+"/if-match",schemaPath:"#/properties/if-match/maxLength",keyword:"maxLength",params:{limit: 1000},message:"must NOT have more than 1000 characters"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-}
-else {
-const err1 = {instancePath:instancePath+"/if-match",schemaPath:"#/properties/if-match/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-}
-}
-else {
-const err2 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-validate33.errors = vErrors;
-return errors === 0;
-}
-
-const listTasks_query = validate34;
-const schema15 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"},"uniqueItems":true},"filter[participant_id]":{"type":"string","format":"uuid"},"filter[due_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[due_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/TaskSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
-const schema16 = {"type":"string","enum":["open","in_progress","completed","cancelled"]};
-
-function validate35(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!((((data === "open") || (data === "in_progress")) || (data === "completed")) || (data === "cancelled"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema16.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate35.errors = vErrors;
-return errors === 0;
-}
-
-const schema17 = {"type":"string","enum":["title","-title","due_at","-due_at","created_at","-created_at","updated_at","-updated_at"]};
+const getParticipant_header = validate38;
+const schema16 = {"type":"object","properties":{"if-none-match":{"$ref":"/shared/openapi.yaml/components/parameters/IfNoneMatch/schema"}},"required":[],"additionalProperties":true};
+const schema17 = {"type":"string","maxLength":1000};
 
 function validate39(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(typeof data === "string"){
+if(func4(data) > 1000){
+const err0 = {instancePath,schemaPath:"#/maxLength",keyword:"maxLength",params:{limit: 1000},message:"must NOT have more than 1000 characters"};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -850,8 +764,9 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(!((((((((data === "title") || (data === "-title")) || (data === "due_at")) || (data === "-due_at")) || (data === "created_at")) || (data === "-created_at")) || (data === "updated_at")) || (data === "-updated_at"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema17.enum},message:"must be equal to one of the allowed values"};
+}
+else {
+const err1 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -865,7 +780,121 @@ return errors === 0;
 }
 
 
-function validate34(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate38(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data["if-none-match"] !== undefined){
+if(!(validate39(data["if-none-match"], {instancePath:instancePath+"/if-none-match",parentData:data,parentDataProperty:"if-none-match",rootData}))){
+vErrors = vErrors === null ? validate39.errors : vErrors.concat(validate39.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+validate38.errors = vErrors;
+return errors === 0;
+}
+
+const updateParticipant_header = validate41;
+const schema18 = {"type":"object","properties":{"if-match":{"$ref":"/shared/openapi.yaml/components/parameters/IfNoneMatch/schema"}},"required":[],"additionalProperties":true};
+
+function validate41(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data["if-match"] !== undefined){
+if(!(validate39(data["if-match"], {instancePath:instancePath+"/if-match",parentData:data,parentDataProperty:"if-match",rootData}))){
+vErrors = vErrors === null ? validate39.errors : vErrors.concat(validate39.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+validate41.errors = vErrors;
+return errors === 0;
+}
+
+const listTasks_query = validate43;
+const schema19 = {"type":"object","properties":{"page[number]":{"$ref":"/shared/openapi.yaml/components/parameters/PageNumber/schema","default":1},"page[size]":{"$ref":"/shared/openapi.yaml/components/parameters/PageSize/schema","default":25},"filter[status]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"},"uniqueItems":true},"filter[participant_id]":{"type":"string","format":"uuid"},"filter[due_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[due_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/TaskSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
+const schema20 = {"type":"string","enum":["open","in_progress","completed","cancelled"]};
+
+function validate46(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((((data === "open") || (data === "in_progress")) || (data === "completed")) || (data === "cancelled"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema20.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate46.errors = vErrors;
+return errors === 0;
+}
+
+const schema21 = {"type":"string","enum":["title","-title","due_at","-due_at","created_at","-created_at","updated_at","-updated_at"]};
+
+function validate50(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((((((((data === "title") || (data === "-title")) || (data === "due_at")) || (data === "-due_at")) || (data === "created_at")) || (data === "-created_at")) || (data === "updated_at")) || (data === "-updated_at"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema21.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate50.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate43(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -887,9 +916,19 @@ vErrors.push(err0);
 errors++;
 }
 }
-let data0 = data["page[number]"];
-if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-const err1 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(!(validate23(data["page[number]"], {instancePath:instancePath+"/page[number]",parentData:data,parentDataProperty:"page[number]",rootData}))){
+vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
+errors = vErrors.length;
+}
+if(!(validate25(data["page[size]"], {instancePath:instancePath+"/page[size]",parentData:data,parentDataProperty:"page[size]",rootData}))){
+vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
+errors = vErrors.length;
+}
+if(data["filter[status]"] !== undefined){
+let data2 = data["filter[status]"];
+if(Array.isArray(data2)){
+if(data2.length < 1){
+const err1 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -898,98 +937,10 @@ vErrors.push(err1);
 }
 errors++;
 }
-if((typeof data0 == "number") && (isFinite(data0))){
-if(data0 > 10000000 || isNaN(data0)){
-const err2 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 10000000},message:"must be <= 10000000"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-if(data0 < 1 || isNaN(data0)){
-const err3 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-if(!(formats0.validate(data0))){
-const err4 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-}
-let data1 = data["page[size]"];
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 > 100 || isNaN(data1)){
-const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-if(data1 < 1 || isNaN(data1)){
-const err7 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-if(!(formats0.validate(data1))){
-const err8 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err8];
-}
-else {
-vErrors.push(err8);
-}
-errors++;
-}
-}
-if(data["filter[status]"] !== undefined){
-let data2 = data["filter[status]"];
-if(Array.isArray(data2)){
-if(data2.length < 1){
-const err9 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-}
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate35(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate35.errors : vErrors.concat(validate35.errors);
+if(!(validate46(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate46.errors : vErrors.concat(validate46.errors);
 errors = vErrors.length;
 }
 }
@@ -1000,12 +951,12 @@ outer0:
 for(;i1--;){
 for(j0 = i1; j0--;){
 if(func0(data2[i1], data2[j0])){
-const err10 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+const err2 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
 if(vErrors === null){
-vErrors = [err10];
+vErrors = [err2];
 }
 else {
-vErrors.push(err10);
+vErrors.push(err2);
 }
 errors++;
 break outer0;
@@ -1015,12 +966,12 @@ break outer0;
 }
 }
 else {
-const err11 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err3 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err11];
+vErrors = [err3];
 }
 else {
-vErrors.push(err11);
+vErrors.push(err3);
 }
 errors++;
 }
@@ -1029,36 +980,36 @@ if(data["filter[participant_id]"] !== undefined){
 let data4 = data["filter[participant_id]"];
 if(typeof data4 === "string"){
 if(!(formats6.test(data4))){
-const err12 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
+const err4 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
-vErrors = [err12];
+vErrors = [err4];
 }
 else {
-vErrors.push(err12);
+vErrors.push(err4);
 }
 errors++;
 }
 }
 else {
-const err13 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err5 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
-vErrors = [err13];
+vErrors = [err5];
 }
 else {
-vErrors.push(err13);
+vErrors.push(err5);
 }
 errors++;
 }
 }
 if(data["filter[due_before]"] !== undefined){
-if(!(validate25(data["filter[due_before]"], {instancePath:instancePath+"/filter[due_before]",parentData:data,parentDataProperty:"filter[due_before]",rootData}))){
-vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
+if(!(validate29(data["filter[due_before]"], {instancePath:instancePath+"/filter[due_before]",parentData:data,parentDataProperty:"filter[due_before]",rootData}))){
+vErrors = vErrors === null ? validate29.errors : vErrors.concat(validate29.errors);
 errors = vErrors.length;
 }
 }
 if(data["filter[due_after]"] !== undefined){
-if(!(validate25(data["filter[due_after]"], {instancePath:instancePath+"/filter[due_after]",parentData:data,parentDataProperty:"filter[due_after]",rootData}))){
-vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
+if(!(validate29(data["filter[due_after]"], {instancePath:instancePath+"/filter[due_after]",parentData:data,parentDataProperty:"filter[due_after]",rootData}))){
+vErrors = vErrors === null ? validate29.errors : vErrors.concat(validate29.errors);
 errors = vErrors.length;
 }
 }
@@ -1066,19 +1017,19 @@ if(data.sort !== undefined){
 let data7 = data.sort;
 if(Array.isArray(data7)){
 if(data7.length < 1){
-const err14 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+const err6 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
-vErrors = [err14];
+vErrors = [err6];
 }
 else {
-vErrors.push(err14);
+vErrors.push(err6);
 }
 errors++;
 }
 const len1 = data7.length;
 for(let i2=0; i2<len1; i2++){
-if(!(validate39(data7[i2], {instancePath:instancePath+"/sort/" + i2,parentData:data7,parentDataProperty:i2,rootData}))){
-vErrors = vErrors === null ? validate39.errors : vErrors.concat(validate39.errors);
+if(!(validate50(data7[i2], {instancePath:instancePath+"/sort/" + i2,parentData:data7,parentDataProperty:i2,rootData}))){
+vErrors = vErrors === null ? validate50.errors : vErrors.concat(validate50.errors);
 errors = vErrors.length;
 }
 }
@@ -1089,12 +1040,12 @@ outer1:
 for(;i3--;){
 for(j1 = i3; j1--;){
 if(func0(data7[i3], data7[j1])){
-const err15 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
+const err7 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
 if(vErrors === null){
-vErrors = [err15];
+vErrors = [err7];
 }
 else {
-vErrors.push(err15);
+vErrors.push(err7);
 }
 errors++;
 break outer1;
@@ -1104,35 +1055,35 @@ break outer1;
 }
 }
 else {
-const err16 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err8 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err16];
+vErrors = [err8];
 }
 else {
-vErrors.push(err16);
+vErrors.push(err8);
 }
 errors++;
 }
 }
 }
 else {
-const err17 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err9 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err17];
+vErrors = [err9];
 }
 else {
-vErrors.push(err17);
+vErrors.push(err9);
 }
 errors++;
 }
-validate34.errors = vErrors;
+validate43.errors = vErrors;
 return errors === 0;
 }
 
-const getTask_path = validate41;
-const schema18 = {"type":"object","properties":{"task":{"type":"string","format":"uuid"}},"required":["task"],"additionalProperties":false};
+const getTask_path = validate52;
+const schema22 = {"type":"object","properties":{"task":{"type":"string","format":"uuid"}},"required":["task"],"additionalProperties":false};
 
-function validate41(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate52(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -1194,15 +1145,15 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate41.errors = vErrors;
+validate52.errors = vErrors;
 return errors === 0;
 }
 
-const listJobs_query = validate42;
-const schema19 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"uniqueItems":true},"filter[search]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":200},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
-const schema20 = {"type":"string","enum":["draft","open","closed"]};
+const listJobs_query = validate53;
+const schema23 = {"type":"object","properties":{"page[number]":{"$ref":"/shared/openapi.yaml/components/parameters/PageNumber/schema","default":1},"page[size]":{"$ref":"/shared/openapi.yaml/components/parameters/PageSize/schema","default":25},"filter[status]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"uniqueItems":true},"filter[search]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":200},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
+const schema24 = {"type":"string","enum":["draft","open","closed"]};
 
-function validate43(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate56(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -1216,7 +1167,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "draft") || (data === "open")) || (data === "closed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema20.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema24.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -1225,13 +1176,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate43.errors = vErrors;
+validate56.errors = vErrors;
 return errors === 0;
 }
 
-const schema21 = {"type":"string","enum":["title","-title","created_at","-created_at","updated_at","-updated_at"]};
+const schema25 = {"type":"string","enum":["title","-title","created_at","-created_at","updated_at","-updated_at"]};
 
-function validate45(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate58(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -1245,7 +1196,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((((data === "title") || (data === "-title")) || (data === "created_at")) || (data === "-created_at")) || (data === "updated_at")) || (data === "-updated_at"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema21.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema25.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -1254,12 +1205,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate45.errors = vErrors;
+validate58.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate42(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate53(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -1281,9 +1232,19 @@ vErrors.push(err0);
 errors++;
 }
 }
-let data0 = data["page[number]"];
-if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-const err1 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(!(validate23(data["page[number]"], {instancePath:instancePath+"/page[number]",parentData:data,parentDataProperty:"page[number]",rootData}))){
+vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
+errors = vErrors.length;
+}
+if(!(validate25(data["page[size]"], {instancePath:instancePath+"/page[size]",parentData:data,parentDataProperty:"page[size]",rootData}))){
+vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
+errors = vErrors.length;
+}
+if(data["filter[status]"] !== undefined){
+let data2 = data["filter[status]"];
+if(Array.isArray(data2)){
+if(data2.length < 1){
+const err1 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -1292,98 +1253,10 @@ vErrors.push(err1);
 }
 errors++;
 }
-if((typeof data0 == "number") && (isFinite(data0))){
-if(data0 > 10000000 || isNaN(data0)){
-const err2 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 10000000},message:"must be <= 10000000"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-if(data0 < 1 || isNaN(data0)){
-const err3 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-if(!(formats0.validate(data0))){
-const err4 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-}
-let data1 = data["page[size]"];
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 > 100 || isNaN(data1)){
-const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-if(data1 < 1 || isNaN(data1)){
-const err7 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-if(!(formats0.validate(data1))){
-const err8 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err8];
-}
-else {
-vErrors.push(err8);
-}
-errors++;
-}
-}
-if(data["filter[status]"] !== undefined){
-let data2 = data["filter[status]"];
-if(Array.isArray(data2)){
-if(data2.length < 1){
-const err9 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-}
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate43(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate43.errors : vErrors.concat(validate43.errors);
+if(!(validate56(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate56.errors : vErrors.concat(validate56.errors);
 errors = vErrors.length;
 }
 }
@@ -1394,12 +1267,12 @@ outer0:
 for(;i1--;){
 for(j0 = i1; j0--;){
 if(func0(data2[i1], data2[j0])){
-const err10 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+const err2 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
 if(vErrors === null){
-vErrors = [err10];
+vErrors = [err2];
 }
 else {
-vErrors.push(err10);
+vErrors.push(err2);
 }
 errors++;
 break outer0;
@@ -1409,12 +1282,12 @@ break outer0;
 }
 }
 else {
-const err11 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err3 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err11];
+vErrors = [err3];
 }
 else {
-vErrors.push(err11);
+vErrors.push(err3);
 }
 errors++;
 }
@@ -1423,43 +1296,43 @@ if(data["filter[search]"] !== undefined){
 let data4 = data["filter[search]"];
 if(typeof data4 === "string"){
 if(func4(data4) > 200){
-const err12 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
+const err4 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
 if(vErrors === null){
-vErrors = [err12];
+vErrors = [err4];
 }
 else {
-vErrors.push(err12);
+vErrors.push(err4);
 }
 errors++;
 }
 if(func4(data4) < 1){
-const err13 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+const err5 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
-vErrors = [err13];
+vErrors = [err5];
 }
 else {
-vErrors.push(err13);
+vErrors.push(err5);
 }
 errors++;
 }
 if(!pattern0.test(data4)){
-const err14 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
+const err6 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
 if(vErrors === null){
-vErrors = [err14];
+vErrors = [err6];
 }
 else {
-vErrors.push(err14);
+vErrors.push(err6);
 }
 errors++;
 }
 }
 else {
-const err15 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err7 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
-vErrors = [err15];
+vErrors = [err7];
 }
 else {
-vErrors.push(err15);
+vErrors.push(err7);
 }
 errors++;
 }
@@ -1468,19 +1341,19 @@ if(data.sort !== undefined){
 let data5 = data.sort;
 if(Array.isArray(data5)){
 if(data5.length < 1){
-const err16 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+const err8 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
-vErrors = [err16];
+vErrors = [err8];
 }
 else {
-vErrors.push(err16);
+vErrors.push(err8);
 }
 errors++;
 }
 const len1 = data5.length;
 for(let i2=0; i2<len1; i2++){
-if(!(validate45(data5[i2], {instancePath:instancePath+"/sort/" + i2,parentData:data5,parentDataProperty:i2,rootData}))){
-vErrors = vErrors === null ? validate45.errors : vErrors.concat(validate45.errors);
+if(!(validate58(data5[i2], {instancePath:instancePath+"/sort/" + i2,parentData:data5,parentDataProperty:i2,rootData}))){
+vErrors = vErrors === null ? validate58.errors : vErrors.concat(validate58.errors);
 errors = vErrors.length;
 }
 }
@@ -1491,12 +1364,12 @@ outer1:
 for(;i3--;){
 for(j1 = i3; j1--;){
 if(func0(data5[i3], data5[j1])){
-const err17 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
+const err9 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
 if(vErrors === null){
-vErrors = [err17];
+vErrors = [err9];
 }
 else {
-vErrors.push(err17);
+vErrors.push(err9);
 }
 errors++;
 break outer1;
@@ -1506,35 +1379,35 @@ break outer1;
 }
 }
 else {
-const err18 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err10 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err18];
+vErrors = [err10];
 }
 else {
-vErrors.push(err18);
+vErrors.push(err10);
 }
 errors++;
 }
 }
 }
 else {
-const err19 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err11 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err19];
+vErrors = [err11];
 }
 else {
-vErrors.push(err19);
+vErrors.push(err11);
 }
 errors++;
 }
-validate42.errors = vErrors;
+validate53.errors = vErrors;
 return errors === 0;
 }
 
-const getJob_path = validate47;
-const schema22 = {"type":"object","properties":{"job":{"type":"string","format":"uuid"}},"required":["job"],"additionalProperties":false};
+const getJob_path = validate60;
+const schema26 = {"type":"object","properties":{"job":{"type":"string","format":"uuid"}},"required":["job"],"additionalProperties":false};
 
-function validate47(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate60(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -1596,15 +1469,15 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate47.errors = vErrors;
+validate60.errors = vErrors;
 return errors === 0;
 }
 
-const listJobApplications_query = validate48;
-const schema23 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"uniqueItems":true},"filter[job_id]":{"type":"string","format":"uuid"},"filter[participant_id]":{"type":"string","format":"uuid"},"filter[screening_outcome]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningResult"},"uniqueItems":true},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
-const schema24 = {"type":"string","enum":["submitted","shortlisted","accepted","rejected","withdrawn"]};
+const listJobApplications_query = validate61;
+const schema27 = {"type":"object","properties":{"page[number]":{"$ref":"/shared/openapi.yaml/components/parameters/PageNumber/schema","default":1},"page[size]":{"$ref":"/shared/openapi.yaml/components/parameters/PageSize/schema","default":25},"filter[status]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"uniqueItems":true},"filter[job_id]":{"type":"string","format":"uuid"},"filter[participant_id]":{"type":"string","format":"uuid"},"filter[screening_outcome]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningResult"},"uniqueItems":true},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
+const schema28 = {"type":"string","enum":["submitted","shortlisted","accepted","rejected","withdrawn"]};
 
-function validate49(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate64(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -1618,7 +1491,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((((data === "submitted") || (data === "shortlisted")) || (data === "accepted")) || (data === "rejected")) || (data === "withdrawn"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema24.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema28.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -1627,13 +1500,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate49.errors = vErrors;
+validate64.errors = vErrors;
 return errors === 0;
 }
 
-const schema25 = {"type":"string","enum":["meets_all","missing_must_have","missing_nice_to_have"]};
+const schema29 = {"type":"string","enum":["meets_all","missing_must_have","missing_nice_to_have"]};
 
-function validate51(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate66(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -1647,7 +1520,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "meets_all") || (data === "missing_must_have")) || (data === "missing_nice_to_have"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema25.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema29.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -1656,13 +1529,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate51.errors = vErrors;
+validate66.errors = vErrors;
 return errors === 0;
 }
 
-const schema26 = {"type":"string","enum":["created_at","-created_at","updated_at","-updated_at"]};
+const schema30 = {"type":"string","enum":["created_at","-created_at","updated_at","-updated_at"]};
 
-function validate53(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate68(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -1676,7 +1549,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "created_at") || (data === "-created_at")) || (data === "updated_at")) || (data === "-updated_at"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema26.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema30.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -1685,12 +1558,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate53.errors = vErrors;
+validate68.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate48(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate61(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -1712,9 +1585,19 @@ vErrors.push(err0);
 errors++;
 }
 }
-let data0 = data["page[number]"];
-if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-const err1 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(!(validate23(data["page[number]"], {instancePath:instancePath+"/page[number]",parentData:data,parentDataProperty:"page[number]",rootData}))){
+vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
+errors = vErrors.length;
+}
+if(!(validate25(data["page[size]"], {instancePath:instancePath+"/page[size]",parentData:data,parentDataProperty:"page[size]",rootData}))){
+vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
+errors = vErrors.length;
+}
+if(data["filter[status]"] !== undefined){
+let data2 = data["filter[status]"];
+if(Array.isArray(data2)){
+if(data2.length < 1){
+const err1 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -1723,98 +1606,10 @@ vErrors.push(err1);
 }
 errors++;
 }
-if((typeof data0 == "number") && (isFinite(data0))){
-if(data0 > 10000000 || isNaN(data0)){
-const err2 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 10000000},message:"must be <= 10000000"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-if(data0 < 1 || isNaN(data0)){
-const err3 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-if(!(formats0.validate(data0))){
-const err4 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-}
-let data1 = data["page[size]"];
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 > 100 || isNaN(data1)){
-const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-if(data1 < 1 || isNaN(data1)){
-const err7 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-if(!(formats0.validate(data1))){
-const err8 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err8];
-}
-else {
-vErrors.push(err8);
-}
-errors++;
-}
-}
-if(data["filter[status]"] !== undefined){
-let data2 = data["filter[status]"];
-if(Array.isArray(data2)){
-if(data2.length < 1){
-const err9 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-}
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate49(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate49.errors : vErrors.concat(validate49.errors);
+if(!(validate64(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate64.errors : vErrors.concat(validate64.errors);
 errors = vErrors.length;
 }
 }
@@ -1825,12 +1620,12 @@ outer0:
 for(;i1--;){
 for(j0 = i1; j0--;){
 if(func0(data2[i1], data2[j0])){
-const err10 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+const err2 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
 if(vErrors === null){
-vErrors = [err10];
+vErrors = [err2];
 }
 else {
-vErrors.push(err10);
+vErrors.push(err2);
 }
 errors++;
 break outer0;
@@ -1840,12 +1635,12 @@ break outer0;
 }
 }
 else {
-const err11 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err3 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err11];
+vErrors = [err3];
 }
 else {
-vErrors.push(err11);
+vErrors.push(err3);
 }
 errors++;
 }
@@ -1854,23 +1649,23 @@ if(data["filter[job_id]"] !== undefined){
 let data4 = data["filter[job_id]"];
 if(typeof data4 === "string"){
 if(!(formats6.test(data4))){
-const err12 = {instancePath:instancePath+"/filter[job_id]",schemaPath:"#/properties/filter%5Bjob_id%5D/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
+const err4 = {instancePath:instancePath+"/filter[job_id]",schemaPath:"#/properties/filter%5Bjob_id%5D/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
-vErrors = [err12];
+vErrors = [err4];
 }
 else {
-vErrors.push(err12);
+vErrors.push(err4);
 }
 errors++;
 }
 }
 else {
-const err13 = {instancePath:instancePath+"/filter[job_id]",schemaPath:"#/properties/filter%5Bjob_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err5 = {instancePath:instancePath+"/filter[job_id]",schemaPath:"#/properties/filter%5Bjob_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
-vErrors = [err13];
+vErrors = [err5];
 }
 else {
-vErrors.push(err13);
+vErrors.push(err5);
 }
 errors++;
 }
@@ -1879,23 +1674,23 @@ if(data["filter[participant_id]"] !== undefined){
 let data5 = data["filter[participant_id]"];
 if(typeof data5 === "string"){
 if(!(formats6.test(data5))){
-const err14 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
+const err6 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
-vErrors = [err14];
+vErrors = [err6];
 }
 else {
-vErrors.push(err14);
+vErrors.push(err6);
 }
 errors++;
 }
 }
 else {
-const err15 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err7 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
-vErrors = [err15];
+vErrors = [err7];
 }
 else {
-vErrors.push(err15);
+vErrors.push(err7);
 }
 errors++;
 }
@@ -1904,19 +1699,19 @@ if(data["filter[screening_outcome]"] !== undefined){
 let data6 = data["filter[screening_outcome]"];
 if(Array.isArray(data6)){
 if(data6.length < 1){
-const err16 = {instancePath:instancePath+"/filter[screening_outcome]",schemaPath:"#/properties/filter%5Bscreening_outcome%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+const err8 = {instancePath:instancePath+"/filter[screening_outcome]",schemaPath:"#/properties/filter%5Bscreening_outcome%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
-vErrors = [err16];
+vErrors = [err8];
 }
 else {
-vErrors.push(err16);
+vErrors.push(err8);
 }
 errors++;
 }
 const len1 = data6.length;
 for(let i2=0; i2<len1; i2++){
-if(!(validate51(data6[i2], {instancePath:instancePath+"/filter[screening_outcome]/" + i2,parentData:data6,parentDataProperty:i2,rootData}))){
-vErrors = vErrors === null ? validate51.errors : vErrors.concat(validate51.errors);
+if(!(validate66(data6[i2], {instancePath:instancePath+"/filter[screening_outcome]/" + i2,parentData:data6,parentDataProperty:i2,rootData}))){
+vErrors = vErrors === null ? validate66.errors : vErrors.concat(validate66.errors);
 errors = vErrors.length;
 }
 }
@@ -1927,12 +1722,12 @@ outer1:
 for(;i3--;){
 for(j1 = i3; j1--;){
 if(func0(data6[i3], data6[j1])){
-const err17 = {instancePath:instancePath+"/filter[screening_outcome]",schemaPath:"#/properties/filter%5Bscreening_outcome%5D/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
+const err9 = {instancePath:instancePath+"/filter[screening_outcome]",schemaPath:"#/properties/filter%5Bscreening_outcome%5D/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
 if(vErrors === null){
-vErrors = [err17];
+vErrors = [err9];
 }
 else {
-vErrors.push(err17);
+vErrors.push(err9);
 }
 errors++;
 break outer1;
@@ -1942,12 +1737,12 @@ break outer1;
 }
 }
 else {
-const err18 = {instancePath:instancePath+"/filter[screening_outcome]",schemaPath:"#/properties/filter%5Bscreening_outcome%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err10 = {instancePath:instancePath+"/filter[screening_outcome]",schemaPath:"#/properties/filter%5Bscreening_outcome%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err18];
+vErrors = [err10];
 }
 else {
-vErrors.push(err18);
+vErrors.push(err10);
 }
 errors++;
 }
@@ -1956,19 +1751,19 @@ if(data.sort !== undefined){
 let data8 = data.sort;
 if(Array.isArray(data8)){
 if(data8.length < 1){
-const err19 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+const err11 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
-vErrors = [err19];
+vErrors = [err11];
 }
 else {
-vErrors.push(err19);
+vErrors.push(err11);
 }
 errors++;
 }
 const len2 = data8.length;
 for(let i4=0; i4<len2; i4++){
-if(!(validate53(data8[i4], {instancePath:instancePath+"/sort/" + i4,parentData:data8,parentDataProperty:i4,rootData}))){
-vErrors = vErrors === null ? validate53.errors : vErrors.concat(validate53.errors);
+if(!(validate68(data8[i4], {instancePath:instancePath+"/sort/" + i4,parentData:data8,parentDataProperty:i4,rootData}))){
+vErrors = vErrors === null ? validate68.errors : vErrors.concat(validate68.errors);
 errors = vErrors.length;
 }
 }
@@ -1979,12 +1774,12 @@ outer2:
 for(;i5--;){
 for(j2 = i5; j2--;){
 if(func0(data8[i5], data8[j2])){
-const err20 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i5, j: j2},message:"must NOT have duplicate items (items ## "+j2+" and "+i5+" are identical)"};
+const err12 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i5, j: j2},message:"must NOT have duplicate items (items ## "+j2+" and "+i5+" are identical)"};
 if(vErrors === null){
-vErrors = [err20];
+vErrors = [err12];
 }
 else {
-vErrors.push(err20);
+vErrors.push(err12);
 }
 errors++;
 break outer2;
@@ -1994,35 +1789,35 @@ break outer2;
 }
 }
 else {
-const err21 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err13 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err21];
+vErrors = [err13];
 }
 else {
-vErrors.push(err21);
+vErrors.push(err13);
 }
 errors++;
 }
 }
 }
 else {
-const err22 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err14 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err22];
+vErrors = [err14];
 }
 else {
-vErrors.push(err22);
+vErrors.push(err14);
 }
 errors++;
 }
-validate48.errors = vErrors;
+validate61.errors = vErrors;
 return errors === 0;
 }
 
-const getJobApplication_path = validate55;
-const schema27 = {"type":"object","properties":{"job_application":{"type":"string","format":"uuid"}},"required":["job_application"],"additionalProperties":false};
+const getJobApplication_path = validate70;
+const schema31 = {"type":"object","properties":{"job_application":{"type":"string","format":"uuid"}},"required":["job_application"],"additionalProperties":false};
 
-function validate55(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate70(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -2084,15 +1879,15 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate55.errors = vErrors;
+validate70.errors = vErrors;
 return errors === 0;
 }
 
-const listExports_query = validate56;
-const schema28 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"},"uniqueItems":true},"filter[resource]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"uniqueItems":true},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/ExportSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
-const schema29 = {"type":"string","enum":["queued","processing","completed","failed"]};
+const listExports_query = validate71;
+const schema32 = {"type":"object","properties":{"page[number]":{"$ref":"/shared/openapi.yaml/components/parameters/PageNumber/schema","default":1},"page[size]":{"$ref":"/shared/openapi.yaml/components/parameters/PageSize/schema","default":25},"filter[status]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"},"uniqueItems":true},"filter[resource]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"uniqueItems":true},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/ExportSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
+const schema33 = {"type":"string","enum":["queued","processing","completed","failed"]};
 
-function validate57(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate74(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -2106,7 +1901,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "queued") || (data === "processing")) || (data === "completed")) || (data === "failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema29.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema33.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -2115,13 +1910,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate57.errors = vErrors;
+validate74.errors = vErrors;
 return errors === 0;
 }
 
-const schema30 = {"type":"string","enum":["participants","tasks","jobs","job_applications","payments"]};
+const schema34 = {"type":"string","enum":["participants","tasks","jobs","job_applications","payments"]};
 
-function validate59(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate76(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -2135,7 +1930,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((((data === "participants") || (data === "tasks")) || (data === "jobs")) || (data === "job_applications")) || (data === "payments"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema30.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema34.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -2144,13 +1939,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate59.errors = vErrors;
+validate76.errors = vErrors;
 return errors === 0;
 }
 
-const schema31 = {"type":"string","enum":["created_at","-created_at","completed_at","-completed_at"]};
+const schema35 = {"type":"string","enum":["created_at","-created_at","completed_at","-completed_at"]};
 
-function validate61(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate78(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -2164,7 +1959,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "created_at") || (data === "-created_at")) || (data === "completed_at")) || (data === "-completed_at"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema31.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema35.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -2173,12 +1968,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate61.errors = vErrors;
+validate78.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate56(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate71(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -2200,9 +1995,19 @@ vErrors.push(err0);
 errors++;
 }
 }
-let data0 = data["page[number]"];
-if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-const err1 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(!(validate23(data["page[number]"], {instancePath:instancePath+"/page[number]",parentData:data,parentDataProperty:"page[number]",rootData}))){
+vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
+errors = vErrors.length;
+}
+if(!(validate25(data["page[size]"], {instancePath:instancePath+"/page[size]",parentData:data,parentDataProperty:"page[size]",rootData}))){
+vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
+errors = vErrors.length;
+}
+if(data["filter[status]"] !== undefined){
+let data2 = data["filter[status]"];
+if(Array.isArray(data2)){
+if(data2.length < 1){
+const err1 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -2211,98 +2016,10 @@ vErrors.push(err1);
 }
 errors++;
 }
-if((typeof data0 == "number") && (isFinite(data0))){
-if(data0 > 10000000 || isNaN(data0)){
-const err2 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 10000000},message:"must be <= 10000000"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-if(data0 < 1 || isNaN(data0)){
-const err3 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-if(!(formats0.validate(data0))){
-const err4 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-}
-let data1 = data["page[size]"];
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 > 100 || isNaN(data1)){
-const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-if(data1 < 1 || isNaN(data1)){
-const err7 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-if(!(formats0.validate(data1))){
-const err8 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err8];
-}
-else {
-vErrors.push(err8);
-}
-errors++;
-}
-}
-if(data["filter[status]"] !== undefined){
-let data2 = data["filter[status]"];
-if(Array.isArray(data2)){
-if(data2.length < 1){
-const err9 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-}
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate57(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate57.errors : vErrors.concat(validate57.errors);
+if(!(validate74(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate74.errors : vErrors.concat(validate74.errors);
 errors = vErrors.length;
 }
 }
@@ -2313,12 +2030,12 @@ outer0:
 for(;i1--;){
 for(j0 = i1; j0--;){
 if(func0(data2[i1], data2[j0])){
-const err10 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+const err2 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
 if(vErrors === null){
-vErrors = [err10];
+vErrors = [err2];
 }
 else {
-vErrors.push(err10);
+vErrors.push(err2);
 }
 errors++;
 break outer0;
@@ -2328,12 +2045,12 @@ break outer0;
 }
 }
 else {
-const err11 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err3 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err11];
+vErrors = [err3];
 }
 else {
-vErrors.push(err11);
+vErrors.push(err3);
 }
 errors++;
 }
@@ -2342,19 +2059,19 @@ if(data["filter[resource]"] !== undefined){
 let data4 = data["filter[resource]"];
 if(Array.isArray(data4)){
 if(data4.length < 1){
-const err12 = {instancePath:instancePath+"/filter[resource]",schemaPath:"#/properties/filter%5Bresource%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+const err4 = {instancePath:instancePath+"/filter[resource]",schemaPath:"#/properties/filter%5Bresource%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
-vErrors = [err12];
+vErrors = [err4];
 }
 else {
-vErrors.push(err12);
+vErrors.push(err4);
 }
 errors++;
 }
 const len1 = data4.length;
 for(let i2=0; i2<len1; i2++){
-if(!(validate59(data4[i2], {instancePath:instancePath+"/filter[resource]/" + i2,parentData:data4,parentDataProperty:i2,rootData}))){
-vErrors = vErrors === null ? validate59.errors : vErrors.concat(validate59.errors);
+if(!(validate76(data4[i2], {instancePath:instancePath+"/filter[resource]/" + i2,parentData:data4,parentDataProperty:i2,rootData}))){
+vErrors = vErrors === null ? validate76.errors : vErrors.concat(validate76.errors);
 errors = vErrors.length;
 }
 }
@@ -2365,12 +2082,12 @@ outer1:
 for(;i3--;){
 for(j1 = i3; j1--;){
 if(func0(data4[i3], data4[j1])){
-const err13 = {instancePath:instancePath+"/filter[resource]",schemaPath:"#/properties/filter%5Bresource%5D/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
+const err5 = {instancePath:instancePath+"/filter[resource]",schemaPath:"#/properties/filter%5Bresource%5D/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
 if(vErrors === null){
-vErrors = [err13];
+vErrors = [err5];
 }
 else {
-vErrors.push(err13);
+vErrors.push(err5);
 }
 errors++;
 break outer1;
@@ -2380,12 +2097,12 @@ break outer1;
 }
 }
 else {
-const err14 = {instancePath:instancePath+"/filter[resource]",schemaPath:"#/properties/filter%5Bresource%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err6 = {instancePath:instancePath+"/filter[resource]",schemaPath:"#/properties/filter%5Bresource%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err14];
+vErrors = [err6];
 }
 else {
-vErrors.push(err14);
+vErrors.push(err6);
 }
 errors++;
 }
@@ -2394,19 +2111,19 @@ if(data.sort !== undefined){
 let data6 = data.sort;
 if(Array.isArray(data6)){
 if(data6.length < 1){
-const err15 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+const err7 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
-vErrors = [err15];
+vErrors = [err7];
 }
 else {
-vErrors.push(err15);
+vErrors.push(err7);
 }
 errors++;
 }
 const len2 = data6.length;
 for(let i4=0; i4<len2; i4++){
-if(!(validate61(data6[i4], {instancePath:instancePath+"/sort/" + i4,parentData:data6,parentDataProperty:i4,rootData}))){
-vErrors = vErrors === null ? validate61.errors : vErrors.concat(validate61.errors);
+if(!(validate78(data6[i4], {instancePath:instancePath+"/sort/" + i4,parentData:data6,parentDataProperty:i4,rootData}))){
+vErrors = vErrors === null ? validate78.errors : vErrors.concat(validate78.errors);
 errors = vErrors.length;
 }
 }
@@ -2417,12 +2134,12 @@ outer2:
 for(;i5--;){
 for(j2 = i5; j2--;){
 if(func0(data6[i5], data6[j2])){
-const err16 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i5, j: j2},message:"must NOT have duplicate items (items ## "+j2+" and "+i5+" are identical)"};
+const err8 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i5, j: j2},message:"must NOT have duplicate items (items ## "+j2+" and "+i5+" are identical)"};
 if(vErrors === null){
-vErrors = [err16];
+vErrors = [err8];
 }
 else {
-vErrors.push(err16);
+vErrors.push(err8);
 }
 errors++;
 break outer2;
@@ -2432,35 +2149,35 @@ break outer2;
 }
 }
 else {
-const err17 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err9 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err17];
+vErrors = [err9];
 }
 else {
-vErrors.push(err17);
+vErrors.push(err9);
 }
 errors++;
 }
 }
 }
 else {
-const err18 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err10 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err18];
+vErrors = [err10];
 }
 else {
-vErrors.push(err18);
+vErrors.push(err10);
 }
 errors++;
 }
-validate56.errors = vErrors;
+validate71.errors = vErrors;
 return errors === 0;
 }
 
-const getExport_path = validate63;
-const schema32 = {"type":"object","properties":{"export_id":{"type":"string","format":"uuid"}},"required":["export_id"],"additionalProperties":false};
+const getExport_path = validate80;
+const schema36 = {"type":"object","properties":{"export_id":{"type":"string","format":"uuid"}},"required":["export_id"],"additionalProperties":false};
 
-function validate63(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate80(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -2522,15 +2239,15 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate63.errors = vErrors;
+validate80.errors = vErrors;
 return errors === 0;
 }
 
-const listPayments_query = validate64;
-const schema33 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"uniqueItems":true},"filter[participant_id]":{"type":"string","format":"uuid"},"filter[currency]":{"type":"array","minItems":1,"maxItems":25,"if":{"maxItems":25},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"uniqueItems":true}},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/PaymentSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
-const schema34 = {"type":"string","enum":["pending","paid","cancelled"]};
+const listPayments_query = validate81;
+const schema37 = {"type":"object","properties":{"page[number]":{"$ref":"/shared/openapi.yaml/components/parameters/PageNumber/schema","default":1},"page[size]":{"$ref":"/shared/openapi.yaml/components/parameters/PageSize/schema","default":25},"filter[status]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"uniqueItems":true},"filter[participant_id]":{"type":"string","format":"uuid"},"filter[currency]":{"type":"array","minItems":1,"maxItems":25,"if":{"maxItems":25},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"uniqueItems":true}},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/PaymentSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
+const schema38 = {"type":"string","enum":["pending","paid","cancelled"]};
 
-function validate65(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate84(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -2544,7 +2261,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "pending") || (data === "paid")) || (data === "cancelled"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema34.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema38.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -2553,13 +2270,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate65.errors = vErrors;
+validate84.errors = vErrors;
 return errors === 0;
 }
 
-const schema35 = {"type":"string","enum":["AED","AFN","ALL","AMD","AOA","ARS","AUD","AWG","AZN","BAM","BBD","BDT","BHD","BIF","BMD","BND","BOB","BRL","BSD","BTN","BWP","BYN","BZD","CAD","CDF","CHF","CLP","CNY","COP","CRC","CUP","CVE","CZK","DJF","DKK","DOP","DZD","EGP","ERN","ETB","EUR","FJD","FKP","GBP","GEL","GHS","GIP","GMD","GNF","GTQ","GYD","HKD","HNL","HTG","HUF","IDR","ILS","INR","IQD","IRR","ISK","JMD","JOD","JPY","KES","KGS","KHR","KMF","KPW","KRW","KWD","KYD","KZT","LAK","LBP","LKR","LRD","LSL","LYD","MAD","MDL","MGA","MKD","MMK","MNT","MOP","MRU","MUR","MVR","MWK","MXN","MYR","MZN","NAD","NGN","NIO","NOK","NPR","NZD","OMR","PAB","PEN","PGK","PHP","PKR","PLN","PYG","QAR","RON","RSD","RUB","RWF","SAR","SBD","SCR","SDG","SEK","SGD","SHP","SLE","SOS","SRD","SSP","STN","SVC","SYP","SZL","THB","TJS","TMT","TND","TOP","TRY","TTD","TWD","TZS","UAH","UGX","USD","UYU","UZS","VED","VES","VND","VUV","WST","XAF","XCD","XCG","XOF","XPF","YER","ZAR","ZMW","ZWG"]};
+const schema39 = {"type":"string","enum":["AED","AFN","ALL","AMD","AOA","ARS","AUD","AWG","AZN","BAM","BBD","BDT","BHD","BIF","BMD","BND","BOB","BRL","BSD","BTN","BWP","BYN","BZD","CAD","CDF","CHF","CLP","CNY","COP","CRC","CUP","CVE","CZK","DJF","DKK","DOP","DZD","EGP","ERN","ETB","EUR","FJD","FKP","GBP","GEL","GHS","GIP","GMD","GNF","GTQ","GYD","HKD","HNL","HTG","HUF","IDR","ILS","INR","IQD","IRR","ISK","JMD","JOD","JPY","KES","KGS","KHR","KMF","KPW","KRW","KWD","KYD","KZT","LAK","LBP","LKR","LRD","LSL","LYD","MAD","MDL","MGA","MKD","MMK","MNT","MOP","MRU","MUR","MVR","MWK","MXN","MYR","MZN","NAD","NGN","NIO","NOK","NPR","NZD","OMR","PAB","PEN","PGK","PHP","PKR","PLN","PYG","QAR","RON","RSD","RUB","RWF","SAR","SBD","SCR","SDG","SEK","SGD","SHP","SLE","SOS","SRD","SSP","STN","SVC","SYP","SZL","THB","TJS","TMT","TND","TOP","TRY","TTD","TWD","TZS","UAH","UGX","USD","UYU","UZS","VED","VES","VND","VUV","WST","XAF","XCD","XCG","XOF","XPF","YER","ZAR","ZMW","ZWG"]};
 
-function validate67(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate86(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -2573,7 +2290,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((data === "AED") || (data === "AFN")) || (data === "ALL")) || (data === "AMD")) || (data === "AOA")) || (data === "ARS")) || (data === "AUD")) || (data === "AWG")) || (data === "AZN")) || (data === "BAM")) || (data === "BBD")) || (data === "BDT")) || (data === "BHD")) || (data === "BIF")) || (data === "BMD")) || (data === "BND")) || (data === "BOB")) || (data === "BRL")) || (data === "BSD")) || (data === "BTN")) || (data === "BWP")) || (data === "BYN")) || (data === "BZD")) || (data === "CAD")) || (data === "CDF")) || (data === "CHF")) || (data === "CLP")) || (data === "CNY")) || (data === "COP")) || (data === "CRC")) || (data === "CUP")) || (data === "CVE")) || (data === "CZK")) || (data === "DJF")) || (data === "DKK")) || (data === "DOP")) || (data === "DZD")) || (data === "EGP")) || (data === "ERN")) || (data === "ETB")) || (data === "EUR")) || (data === "FJD")) || (data === "FKP")) || (data === "GBP")) || (data === "GEL")) || (data === "GHS")) || (data === "GIP")) || (data === "GMD")) || (data === "GNF")) || (data === "GTQ")) || (data === "GYD")) || (data === "HKD")) || (data === "HNL")) || (data === "HTG")) || (data === "HUF")) || (data === "IDR")) || (data === "ILS")) || (data === "INR")) || (data === "IQD")) || (data === "IRR")) || (data === "ISK")) || (data === "JMD")) || (data === "JOD")) || (data === "JPY")) || (data === "KES")) || (data === "KGS")) || (data === "KHR")) || (data === "KMF")) || (data === "KPW")) || (data === "KRW")) || (data === "KWD")) || (data === "KYD")) || (data === "KZT")) || (data === "LAK")) || (data === "LBP")) || (data === "LKR")) || (data === "LRD")) || (data === "LSL")) || (data === "LYD")) || (data === "MAD")) || (data === "MDL")) || (data === "MGA")) || (data === "MKD")) || (data === "MMK")) || (data === "MNT")) || (data === "MOP")) || (data === "MRU")) || (data === "MUR")) || (data === "MVR")) || (data === "MWK")) || (data === "MXN")) || (data === "MYR")) || (data === "MZN")) || (data === "NAD")) || (data === "NGN")) || (data === "NIO")) || (data === "NOK")) || (data === "NPR")) || (data === "NZD")) || (data === "OMR")) || (data === "PAB")) || (data === "PEN")) || (data === "PGK")) || (data === "PHP")) || (data === "PKR")) || (data === "PLN")) || (data === "PYG")) || (data === "QAR")) || (data === "RON")) || (data === "RSD")) || (data === "RUB")) || (data === "RWF")) || (data === "SAR")) || (data === "SBD")) || (data === "SCR")) || (data === "SDG")) || (data === "SEK")) || (data === "SGD")) || (data === "SHP")) || (data === "SLE")) || (data === "SOS")) || (data === "SRD")) || (data === "SSP")) || (data === "STN")) || (data === "SVC")) || (data === "SYP")) || (data === "SZL")) || (data === "THB")) || (data === "TJS")) || (data === "TMT")) || (data === "TND")) || (data === "TOP")) || (data === "TRY")) || (data === "TTD")) || (data === "TWD")) || (data === "TZS")) || (data === "UAH")) || (data === "UGX")) || (data === "USD")) || (data === "UYU")) || (data === "UZS")) || (data === "VED")) || (data === "VES")) || (data === "VND")) || (data === "VUV")) || (data === "WST")) || (data === "XAF")) || (data === "XCD")) || (data === "XCG")) || (data === "XOF")) || (data === "XPF")) || (data === "YER")) || (data === "ZAR")) || (data === "ZMW")) || (data === "ZWG"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema35.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema39.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -2582,13 +2299,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate67.errors = vErrors;
+validate86.errors = vErrors;
 return errors === 0;
 }
 
-const schema36 = {"type":"string","enum":["created_at","-created_at","paid_at","-paid_at","amount_minor","-amount_minor"]};
+const schema40 = {"type":"string","enum":["created_at","-created_at","paid_at","-paid_at","amount_minor","-amount_minor"]};
 
-function validate69(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate88(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -2602,7 +2319,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((((data === "created_at") || (data === "-created_at")) || (data === "paid_at")) || (data === "-paid_at")) || (data === "amount_minor")) || (data === "-amount_minor"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema36.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema40.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -2611,12 +2328,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate69.errors = vErrors;
+validate88.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate64(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate81(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -2638,9 +2355,19 @@ vErrors.push(err0);
 errors++;
 }
 }
-let data0 = data["page[number]"];
-if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-const err1 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(!(validate23(data["page[number]"], {instancePath:instancePath+"/page[number]",parentData:data,parentDataProperty:"page[number]",rootData}))){
+vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
+errors = vErrors.length;
+}
+if(!(validate25(data["page[size]"], {instancePath:instancePath+"/page[size]",parentData:data,parentDataProperty:"page[size]",rootData}))){
+vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
+errors = vErrors.length;
+}
+if(data["filter[status]"] !== undefined){
+let data2 = data["filter[status]"];
+if(Array.isArray(data2)){
+if(data2.length < 1){
+const err1 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -2649,98 +2376,10 @@ vErrors.push(err1);
 }
 errors++;
 }
-if((typeof data0 == "number") && (isFinite(data0))){
-if(data0 > 10000000 || isNaN(data0)){
-const err2 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 10000000},message:"must be <= 10000000"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-if(data0 < 1 || isNaN(data0)){
-const err3 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-if(!(formats0.validate(data0))){
-const err4 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-}
-let data1 = data["page[size]"];
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 > 100 || isNaN(data1)){
-const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-if(data1 < 1 || isNaN(data1)){
-const err7 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-if(!(formats0.validate(data1))){
-const err8 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err8];
-}
-else {
-vErrors.push(err8);
-}
-errors++;
-}
-}
-if(data["filter[status]"] !== undefined){
-let data2 = data["filter[status]"];
-if(Array.isArray(data2)){
-if(data2.length < 1){
-const err9 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-}
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate65(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate65.errors : vErrors.concat(validate65.errors);
+if(!(validate84(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate84.errors : vErrors.concat(validate84.errors);
 errors = vErrors.length;
 }
 }
@@ -2751,12 +2390,12 @@ outer0:
 for(;i1--;){
 for(j0 = i1; j0--;){
 if(func0(data2[i1], data2[j0])){
-const err10 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+const err2 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
 if(vErrors === null){
-vErrors = [err10];
+vErrors = [err2];
 }
 else {
-vErrors.push(err10);
+vErrors.push(err2);
 }
 errors++;
 break outer0;
@@ -2766,12 +2405,12 @@ break outer0;
 }
 }
 else {
-const err11 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err3 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err11];
+vErrors = [err3];
 }
 else {
-vErrors.push(err11);
+vErrors.push(err3);
 }
 errors++;
 }
@@ -2780,61 +2419,61 @@ if(data["filter[participant_id]"] !== undefined){
 let data4 = data["filter[participant_id]"];
 if(typeof data4 === "string"){
 if(!(formats6.test(data4))){
-const err12 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
+const err4 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
-vErrors = [err12];
+vErrors = [err4];
 }
 else {
-vErrors.push(err12);
+vErrors.push(err4);
 }
 errors++;
 }
 }
 else {
-const err13 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err5 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
-vErrors = [err13];
+vErrors = [err5];
 }
 else {
-vErrors.push(err13);
+vErrors.push(err5);
 }
 errors++;
 }
 }
 if(data["filter[currency]"] !== undefined){
 let data5 = data["filter[currency]"];
-const _errs13 = errors;
+const _errs11 = errors;
 let valid4 = true;
-const _errs14 = errors;
+const _errs12 = errors;
 if(Array.isArray(data5)){
 if(data5.length > 25){
-const err14 = {};
+const err6 = {};
 if(vErrors === null){
-vErrors = [err14];
+vErrors = [err6];
 }
 else {
-vErrors.push(err14);
+vErrors.push(err6);
 }
 errors++;
 }
 }
-var _valid0 = _errs14 === errors;
-errors = _errs13;
+var _valid0 = _errs12 === errors;
+errors = _errs11;
 if(vErrors !== null){
-if(_errs13){
-vErrors.length = _errs13;
+if(_errs11){
+vErrors.length = _errs11;
 }
 else {
 vErrors = null;
 }
 }
 if(_valid0){
-const _errs15 = errors;
+const _errs13 = errors;
 if(Array.isArray(data5)){
 const len1 = data5.length;
 for(let i2=0; i2<len1; i2++){
-if(!(validate67(data5[i2], {instancePath:instancePath+"/filter[currency]/" + i2,parentData:data5,parentDataProperty:i2,rootData}))){
-vErrors = vErrors === null ? validate67.errors : vErrors.concat(validate67.errors);
+if(!(validate86(data5[i2], {instancePath:instancePath+"/filter[currency]/" + i2,parentData:data5,parentDataProperty:i2,rootData}))){
+vErrors = vErrors === null ? validate86.errors : vErrors.concat(validate86.errors);
 errors = vErrors.length;
 }
 }
@@ -2845,12 +2484,12 @@ outer1:
 for(;i3--;){
 for(j1 = i3; j1--;){
 if(func0(data5[i3], data5[j1])){
-const err15 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/then/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
+const err7 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/then/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
 if(vErrors === null){
-vErrors = [err15];
+vErrors = [err7];
 }
 else {
-vErrors.push(err15);
+vErrors.push(err7);
 }
 errors++;
 break outer1;
@@ -2859,48 +2498,48 @@ break outer1;
 }
 }
 }
-var _valid0 = _errs15 === errors;
+var _valid0 = _errs13 === errors;
 valid4 = _valid0;
 }
 if(!valid4){
-const err16 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema"};
+const err8 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema"};
 if(vErrors === null){
-vErrors = [err16];
+vErrors = [err8];
 }
 else {
-vErrors.push(err16);
+vErrors.push(err8);
 }
 errors++;
 }
 if(Array.isArray(data5)){
 if(data5.length > 25){
-const err17 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/maxItems",keyword:"maxItems",params:{limit: 25},message:"must NOT have more than 25 items"};
+const err9 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/maxItems",keyword:"maxItems",params:{limit: 25},message:"must NOT have more than 25 items"};
 if(vErrors === null){
-vErrors = [err17];
+vErrors = [err9];
 }
 else {
-vErrors.push(err17);
+vErrors.push(err9);
 }
 errors++;
 }
 if(data5.length < 1){
-const err18 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+const err10 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
-vErrors = [err18];
+vErrors = [err10];
 }
 else {
-vErrors.push(err18);
+vErrors.push(err10);
 }
 errors++;
 }
 }
 else {
-const err19 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err11 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err19];
+vErrors = [err11];
 }
 else {
-vErrors.push(err19);
+vErrors.push(err11);
 }
 errors++;
 }
@@ -2909,19 +2548,19 @@ if(data.sort !== undefined){
 let data7 = data.sort;
 if(Array.isArray(data7)){
 if(data7.length < 1){
-const err20 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+const err12 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
-vErrors = [err20];
+vErrors = [err12];
 }
 else {
-vErrors.push(err20);
+vErrors.push(err12);
 }
 errors++;
 }
 const len2 = data7.length;
 for(let i4=0; i4<len2; i4++){
-if(!(validate69(data7[i4], {instancePath:instancePath+"/sort/" + i4,parentData:data7,parentDataProperty:i4,rootData}))){
-vErrors = vErrors === null ? validate69.errors : vErrors.concat(validate69.errors);
+if(!(validate88(data7[i4], {instancePath:instancePath+"/sort/" + i4,parentData:data7,parentDataProperty:i4,rootData}))){
+vErrors = vErrors === null ? validate88.errors : vErrors.concat(validate88.errors);
 errors = vErrors.length;
 }
 }
@@ -2932,12 +2571,12 @@ outer2:
 for(;i5--;){
 for(j2 = i5; j2--;){
 if(func0(data7[i5], data7[j2])){
-const err21 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i5, j: j2},message:"must NOT have duplicate items (items ## "+j2+" and "+i5+" are identical)"};
+const err13 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i5, j: j2},message:"must NOT have duplicate items (items ## "+j2+" and "+i5+" are identical)"};
 if(vErrors === null){
-vErrors = [err21];
+vErrors = [err13];
 }
 else {
-vErrors.push(err21);
+vErrors.push(err13);
 }
 errors++;
 break outer2;
@@ -2947,35 +2586,35 @@ break outer2;
 }
 }
 else {
-const err22 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err14 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err22];
+vErrors = [err14];
 }
 else {
-vErrors.push(err22);
+vErrors.push(err14);
 }
 errors++;
 }
 }
 }
 else {
-const err23 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err15 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err23];
+vErrors = [err15];
 }
 else {
-vErrors.push(err23);
+vErrors.push(err15);
 }
 errors++;
 }
-validate64.errors = vErrors;
+validate81.errors = vErrors;
 return errors === 0;
 }
 
-const getPayment_path = validate71;
-const schema37 = {"type":"object","properties":{"payment":{"type":"string","format":"uuid"}},"required":["payment"],"additionalProperties":false};
+const getPayment_path = validate90;
+const schema41 = {"type":"object","properties":{"payment":{"type":"string","format":"uuid"}},"required":["payment"],"additionalProperties":false};
 
-function validate71(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate90(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -3037,15 +2676,15 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate71.errors = vErrors;
+validate90.errors = vErrors;
 return errors === 0;
 }
 
-const listEvents_query = validate72;
-const schema38 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[event_type]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"},"uniqueItems":true},"filter[resource_id]":{"type":"string","format":"uuid"},"filter[created_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
-const schema39 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed"]};
+const listEvents_query = validate91;
+const schema42 = {"type":"object","properties":{"page[number]":{"$ref":"/shared/openapi.yaml/components/parameters/PageNumber/schema","default":1},"page[size]":{"$ref":"/shared/openapi.yaml/components/parameters/PageSize/schema","default":25},"filter[event_type]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"},"uniqueItems":true},"filter[resource_id]":{"type":"string","format":"uuid"},"filter[created_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventSort"},"uniqueItems":true}},"required":[],"additionalProperties":false};
+const schema43 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed"]};
 
-function validate73(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate94(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -3059,7 +2698,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((((((((((((((((((((data === "participant.created") || (data === "participant.updated")) || (data === "participant.deleted")) || (data === "task.created")) || (data === "task.completed")) || (data === "task.updated")) || (data === "task.deleted")) || (data === "job.created")) || (data === "job.updated")) || (data === "job.deleted")) || (data === "job_application.created")) || (data === "job_application.status_changed")) || (data === "job_application.updated")) || (data === "job_application.deleted")) || (data === "payment.created")) || (data === "payment.paid")) || (data === "payment.updated")) || (data === "payment.deleted")) || (data === "export.created")) || (data === "export.completed")) || (data === "export.failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema39.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema43.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -3068,13 +2707,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate73.errors = vErrors;
+validate94.errors = vErrors;
 return errors === 0;
 }
 
-const schema40 = {"type":"string","enum":["created_at","-created_at"]};
+const schema44 = {"type":"string","enum":["created_at","-created_at"]};
 
-function validate77(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate98(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -3088,7 +2727,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "created_at") || (data === "-created_at"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema40.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema44.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -3097,12 +2736,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate77.errors = vErrors;
+validate98.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate72(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate91(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -3124,9 +2763,19 @@ vErrors.push(err0);
 errors++;
 }
 }
-let data0 = data["page[number]"];
-if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-const err1 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(!(validate23(data["page[number]"], {instancePath:instancePath+"/page[number]",parentData:data,parentDataProperty:"page[number]",rootData}))){
+vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
+errors = vErrors.length;
+}
+if(!(validate25(data["page[size]"], {instancePath:instancePath+"/page[size]",parentData:data,parentDataProperty:"page[size]",rootData}))){
+vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
+errors = vErrors.length;
+}
+if(data["filter[event_type]"] !== undefined){
+let data2 = data["filter[event_type]"];
+if(Array.isArray(data2)){
+if(data2.length < 1){
+const err1 = {instancePath:instancePath+"/filter[event_type]",schemaPath:"#/properties/filter%5Bevent_type%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -3135,98 +2784,10 @@ vErrors.push(err1);
 }
 errors++;
 }
-if((typeof data0 == "number") && (isFinite(data0))){
-if(data0 > 10000000 || isNaN(data0)){
-const err2 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 10000000},message:"must be <= 10000000"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-if(data0 < 1 || isNaN(data0)){
-const err3 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-if(!(formats0.validate(data0))){
-const err4 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-}
-let data1 = data["page[size]"];
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 > 100 || isNaN(data1)){
-const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-if(data1 < 1 || isNaN(data1)){
-const err7 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-if(!(formats0.validate(data1))){
-const err8 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err8];
-}
-else {
-vErrors.push(err8);
-}
-errors++;
-}
-}
-if(data["filter[event_type]"] !== undefined){
-let data2 = data["filter[event_type]"];
-if(Array.isArray(data2)){
-if(data2.length < 1){
-const err9 = {instancePath:instancePath+"/filter[event_type]",schemaPath:"#/properties/filter%5Bevent_type%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-}
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate73(data2[i0], {instancePath:instancePath+"/filter[event_type]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate73.errors : vErrors.concat(validate73.errors);
+if(!(validate94(data2[i0], {instancePath:instancePath+"/filter[event_type]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate94.errors : vErrors.concat(validate94.errors);
 errors = vErrors.length;
 }
 }
@@ -3237,12 +2798,12 @@ outer0:
 for(;i1--;){
 for(j0 = i1; j0--;){
 if(func0(data2[i1], data2[j0])){
-const err10 = {instancePath:instancePath+"/filter[event_type]",schemaPath:"#/properties/filter%5Bevent_type%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+const err2 = {instancePath:instancePath+"/filter[event_type]",schemaPath:"#/properties/filter%5Bevent_type%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
 if(vErrors === null){
-vErrors = [err10];
+vErrors = [err2];
 }
 else {
-vErrors.push(err10);
+vErrors.push(err2);
 }
 errors++;
 break outer0;
@@ -3252,12 +2813,12 @@ break outer0;
 }
 }
 else {
-const err11 = {instancePath:instancePath+"/filter[event_type]",schemaPath:"#/properties/filter%5Bevent_type%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err3 = {instancePath:instancePath+"/filter[event_type]",schemaPath:"#/properties/filter%5Bevent_type%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err11];
+vErrors = [err3];
 }
 else {
-vErrors.push(err11);
+vErrors.push(err3);
 }
 errors++;
 }
@@ -3266,36 +2827,36 @@ if(data["filter[resource_id]"] !== undefined){
 let data4 = data["filter[resource_id]"];
 if(typeof data4 === "string"){
 if(!(formats6.test(data4))){
-const err12 = {instancePath:instancePath+"/filter[resource_id]",schemaPath:"#/properties/filter%5Bresource_id%5D/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
+const err4 = {instancePath:instancePath+"/filter[resource_id]",schemaPath:"#/properties/filter%5Bresource_id%5D/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
-vErrors = [err12];
+vErrors = [err4];
 }
 else {
-vErrors.push(err12);
+vErrors.push(err4);
 }
 errors++;
 }
 }
 else {
-const err13 = {instancePath:instancePath+"/filter[resource_id]",schemaPath:"#/properties/filter%5Bresource_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err5 = {instancePath:instancePath+"/filter[resource_id]",schemaPath:"#/properties/filter%5Bresource_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
-vErrors = [err13];
+vErrors = [err5];
 }
 else {
-vErrors.push(err13);
+vErrors.push(err5);
 }
 errors++;
 }
 }
 if(data["filter[created_after]"] !== undefined){
-if(!(validate25(data["filter[created_after]"], {instancePath:instancePath+"/filter[created_after]",parentData:data,parentDataProperty:"filter[created_after]",rootData}))){
-vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
+if(!(validate29(data["filter[created_after]"], {instancePath:instancePath+"/filter[created_after]",parentData:data,parentDataProperty:"filter[created_after]",rootData}))){
+vErrors = vErrors === null ? validate29.errors : vErrors.concat(validate29.errors);
 errors = vErrors.length;
 }
 }
 if(data["filter[created_before]"] !== undefined){
-if(!(validate25(data["filter[created_before]"], {instancePath:instancePath+"/filter[created_before]",parentData:data,parentDataProperty:"filter[created_before]",rootData}))){
-vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
+if(!(validate29(data["filter[created_before]"], {instancePath:instancePath+"/filter[created_before]",parentData:data,parentDataProperty:"filter[created_before]",rootData}))){
+vErrors = vErrors === null ? validate29.errors : vErrors.concat(validate29.errors);
 errors = vErrors.length;
 }
 }
@@ -3303,19 +2864,19 @@ if(data.sort !== undefined){
 let data7 = data.sort;
 if(Array.isArray(data7)){
 if(data7.length < 1){
-const err14 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+const err6 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
-vErrors = [err14];
+vErrors = [err6];
 }
 else {
-vErrors.push(err14);
+vErrors.push(err6);
 }
 errors++;
 }
 const len1 = data7.length;
 for(let i2=0; i2<len1; i2++){
-if(!(validate77(data7[i2], {instancePath:instancePath+"/sort/" + i2,parentData:data7,parentDataProperty:i2,rootData}))){
-vErrors = vErrors === null ? validate77.errors : vErrors.concat(validate77.errors);
+if(!(validate98(data7[i2], {instancePath:instancePath+"/sort/" + i2,parentData:data7,parentDataProperty:i2,rootData}))){
+vErrors = vErrors === null ? validate98.errors : vErrors.concat(validate98.errors);
 errors = vErrors.length;
 }
 }
@@ -3326,12 +2887,12 @@ outer1:
 for(;i3--;){
 for(j1 = i3; j1--;){
 if(func0(data7[i3], data7[j1])){
-const err15 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
+const err7 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
 if(vErrors === null){
-vErrors = [err15];
+vErrors = [err7];
 }
 else {
-vErrors.push(err15);
+vErrors.push(err7);
 }
 errors++;
 break outer1;
@@ -3341,35 +2902,35 @@ break outer1;
 }
 }
 else {
-const err16 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err8 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err16];
+vErrors = [err8];
 }
 else {
-vErrors.push(err16);
+vErrors.push(err8);
 }
 errors++;
 }
 }
 }
 else {
-const err17 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err9 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err17];
+vErrors = [err9];
 }
 else {
-vErrors.push(err17);
+vErrors.push(err9);
 }
 errors++;
 }
-validate72.errors = vErrors;
+validate91.errors = vErrors;
 return errors === 0;
 }
 
-const getEvent_path = validate79;
-const schema41 = {"type":"object","properties":{"event":{"type":"string","format":"uuid"}},"required":["event"],"additionalProperties":false};
+const getEvent_path = validate100;
+const schema45 = {"type":"object","properties":{"event":{"type":"string","format":"uuid"}},"required":["event"],"additionalProperties":false};
 
-function validate79(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate100(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -3431,14 +2992,14 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate79.errors = vErrors;
+validate100.errors = vErrors;
 return errors === 0;
 }
 
-const listEventTypes_query = validate80;
-const schema42 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25}},"required":[],"additionalProperties":false};
+const listEventTypes_query = validate101;
+const schema46 = {"type":"object","properties":{"page[number]":{"$ref":"/shared/openapi.yaml/components/parameters/PageNumber/schema","default":1},"page[size]":{"$ref":"/shared/openapi.yaml/components/parameters/PageSize/schema","default":25}},"required":[],"additionalProperties":false};
 
-function validate80(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate101(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -3460,9 +3021,17 @@ vErrors.push(err0);
 errors++;
 }
 }
-let data0 = data["page[number]"];
-if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-const err1 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(!(validate23(data["page[number]"], {instancePath:instancePath+"/page[number]",parentData:data,parentDataProperty:"page[number]",rootData}))){
+vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
+errors = vErrors.length;
+}
+if(!(validate25(data["page[size]"], {instancePath:instancePath+"/page[size]",parentData:data,parentDataProperty:"page[size]",rootData}))){
+vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
+errors = vErrors.length;
+}
+}
+else {
+const err1 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -3471,131 +3040,16 @@ vErrors.push(err1);
 }
 errors++;
 }
-if((typeof data0 == "number") && (isFinite(data0))){
-if(data0 > 10000000 || isNaN(data0)){
-const err2 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 10000000},message:"must be <= 10000000"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-if(data0 < 1 || isNaN(data0)){
-const err3 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-if(!(formats0.validate(data0))){
-const err4 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-}
-let data1 = data["page[size]"];
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 > 100 || isNaN(data1)){
-const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-if(data1 < 1 || isNaN(data1)){
-const err7 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-if(!(formats0.validate(data1))){
-const err8 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err8];
-}
-else {
-vErrors.push(err8);
-}
-errors++;
-}
-}
-}
-else {
-const err9 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-}
-validate80.errors = vErrors;
+validate101.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_ParticipantCreate = validate81;
-const schema43 = {"type":"object","required":["full_name"],"additionalProperties":false,"properties":{"full_name":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"email":{"type":"string","nullable":true,"maxLength":254,"format":"email"},"phone":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewParticipantStatus","default":"active"},"tags":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"uniqueItems":true},"default":[]},"external_id":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200}}};
+const open_openapi_schemas_ParticipantCreate = validate104;
+const schema47 = {"type":"object","required":["full_name"],"additionalProperties":false,"properties":{"full_name":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"email":{"type":"string","nullable":true,"maxLength":254,"format":"email"},"phone":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"status":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus","default":"active"},"tags":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"uniqueItems":true},"default":[]},"external_id":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200}}};
 const pattern7 = new RegExp("^\\s*[^\\s\\x00][^\\x00]*$", "u");
-const formats58 = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/i;
-const schema44 = {"type":"string","enum":["active","inactive","archived"]};
+const formats30 = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/i;
 
-function validate82(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!(((data === "active") || (data === "inactive")) || (data === "archived"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema44.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate82.errors = vErrors;
-return errors === 0;
-}
-
-
-function validate81(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate104(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -3695,7 +3149,7 @@ vErrors.push(err7);
 }
 errors++;
 }
-if(!(formats58.test(data1))){
+if(!(formats30.test(data1))){
 const err8 = {instancePath:instancePath+"/email",schemaPath:"#/properties/email/format",keyword:"format",params:{format: "email"},message:"must match format \""+"email"+"\""};
 if(vErrors === null){
 vErrors = [err8];
@@ -3752,8 +3206,8 @@ errors++;
 }
 }
 }
-if(!(validate82(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate82.errors : vErrors.concat(validate82.errors);
+if(!(validate27(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate27.errors : vErrors.concat(validate27.errors);
 errors = vErrors.length;
 }
 let data4 = data.tags;
@@ -3947,14 +3401,14 @@ vErrors.push(err26);
 }
 errors++;
 }
-validate81.errors = vErrors;
+validate104.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_ParticipantUpdate = validate84;
-const schema45 = {"type":"object","additionalProperties":false,"properties":{"full_name":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"email":{"type":"string","nullable":true,"maxLength":254,"format":"email"},"phone":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"status":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"uniqueItems":true}},"external_id":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200}}};
+const open_openapi_schemas_ParticipantUpdate = validate106;
+const schema48 = {"type":"object","additionalProperties":false,"properties":{"full_name":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"email":{"type":"string","nullable":true,"maxLength":254,"format":"email"},"phone":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"status":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"uniqueItems":true}},"external_id":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200}}};
 
-function validate84(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate106(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -4038,7 +3492,7 @@ vErrors.push(err6);
 }
 errors++;
 }
-if(!(formats58.test(data1))){
+if(!(formats30.test(data1))){
 const err7 = {instancePath:instancePath+"/email",schemaPath:"#/properties/email/format",keyword:"format",params:{format: "email"},message:"must match format \""+"email"+"\""};
 if(vErrors === null){
 vErrors = [err7];
@@ -4096,8 +3550,8 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate23(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
+if(!(validate27(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate27.errors : vErrors.concat(validate27.errors);
 errors = vErrors.length;
 }
 }
@@ -4294,16 +3748,16 @@ vErrors.push(err25);
 }
 errors++;
 }
-validate84.errors = vErrors;
+validate106.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_TaskCreate = validate86;
-const schema46 = {"type":"object","required":["title"],"additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000,"default":""},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewTaskStatus","default":"open"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true,"pattern":"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$","maxLength":35}}};
+const open_openapi_schemas_TaskCreate = validate108;
+const schema49 = {"type":"object","required":["title"],"additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000,"default":""},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewTaskStatus","default":"open"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true,"pattern":"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$","maxLength":35}}};
 const pattern16 = new RegExp("^(\\s*[^\\s\\x00][^\\x00]*)?$", "u");
-const schema47 = {"type":"string","enum":["open","in_progress"]};
+const schema50 = {"type":"string","enum":["open","in_progress"]};
 
-function validate87(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate109(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -4317,7 +3771,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "open") || (data === "in_progress"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema47.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema50.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -4326,12 +3780,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate87.errors = vErrors;
+validate109.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate86(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate108(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -4441,8 +3895,8 @@ vErrors.push(err8);
 }
 errors++;
 }
-if(!(validate87(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate87.errors : vErrors.concat(validate87.errors);
+if(!(validate109(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate109.errors : vErrors.concat(validate109.errors);
 errors = vErrors.length;
 }
 if(data.participant_id !== undefined){
@@ -4526,14 +3980,14 @@ vErrors.push(err15);
 }
 errors++;
 }
-validate86.errors = vErrors;
+validate108.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_TaskUpdate = validate89;
-const schema48 = {"type":"object","additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000},"status":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true,"pattern":"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$","maxLength":35}}};
+const open_openapi_schemas_TaskUpdate = validate111;
+const schema51 = {"type":"object","additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000},"status":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true,"pattern":"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$","maxLength":35}}};
 
-function validate89(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate111(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -4630,8 +4084,8 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate35(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate35.errors : vErrors.concat(validate35.errors);
+if(!(validate46(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate46.errors : vErrors.concat(validate46.errors);
 errors = vErrors.length;
 }
 }
@@ -4716,15 +4170,15 @@ vErrors.push(err14);
 }
 errors++;
 }
-validate89.errors = vErrors;
+validate111.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_JobCreate = validate91;
-const schema49 = {"type":"object","required":["title"],"additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000,"default":""},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewJobStatus","default":"draft"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestionInput"}},"default":[]}}};
-const schema50 = {"type":"string","enum":["draft","open"]};
+const open_openapi_schemas_JobCreate = validate113;
+const schema52 = {"type":"object","required":["title"],"additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000,"default":""},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewJobStatus","default":"draft"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestionInput"}},"default":[]}}};
+const schema53 = {"type":"string","enum":["draft","open"]};
 
-function validate92(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate114(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -4738,7 +4192,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "draft") || (data === "open"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema50.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema53.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -4747,16 +4201,16 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate92.errors = vErrors;
+validate114.errors = vErrors;
 return errors === 0;
 }
 
-const schema51 = {"if":{"type":"object","properties":{"operator":{"enum":["equals"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/EqualsQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["at_least","at_most"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/NumberQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["one_of"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/OneOfQuestion"},"else":{"if":{"type":"object","not":{"required":["operator"]}},"then":{"$ref":"/open/openapi.yaml/components/schemas/PlainQuestion"},"else":{"type":"object","properties":{"operator":{"enum":["equals","at_least","at_most","one_of"]}},"required":["operator"]}}}}};
-const schema52 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/EqualsOperator","default":"equals"},"expected":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}};
+const schema54 = {"if":{"type":"object","properties":{"operator":{"enum":["equals"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/EqualsQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["at_least","at_most"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/NumberQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["one_of"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/OneOfQuestion"},"else":{"if":{"type":"object","not":{"required":["operator"]}},"then":{"$ref":"/open/openapi.yaml/components/schemas/PlainQuestion"},"else":{"type":"object","properties":{"operator":{"enum":["equals","at_least","at_most","one_of"]}},"required":["operator"]}}}}};
+const schema55 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/EqualsOperator","default":"equals"},"expected":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}};
 const pattern23 = new RegExp("^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$", "u");
-const schema53 = {"type":"string","enum":["must_have","nice_to_have"]};
+const schema56 = {"type":"string","enum":["must_have","nice_to_have"]};
 
-function validate96(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate118(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -4770,7 +4224,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "must_have") || (data === "nice_to_have"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema53.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema56.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -4779,13 +4233,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate96.errors = vErrors;
+validate118.errors = vErrors;
 return errors === 0;
 }
 
-const schema54 = {"type":"string","enum":["equals"]};
+const schema57 = {"type":"string","enum":["equals"]};
 
-function validate98(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate120(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -4799,7 +4253,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "equals")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema54.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema57.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -4808,14 +4262,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate98.errors = vErrors;
+validate120.errors = vErrors;
 return errors === 0;
 }
 
-const schema55 = {"oneOf":[{"type":"string","pattern":"^[^\\x00]*$","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]};
-const formats70 = require("ajv-formats/dist/formats").fullFormats.double;
+const schema58 = {"oneOf":[{"type":"string","pattern":"^[^\\x00]*$","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]};
+const formats42 = require("ajv-formats/dist/formats").fullFormats.double;
 
-function validate100(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate122(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 const _errs0 = errors;
@@ -4861,7 +4315,7 @@ passing0 = 0;
 }
 const _errs3 = errors;
 if((typeof data == "number") && (isFinite(data))){
-if(!(formats70.validate(data))){
+if(!(formats42.validate(data))){
 const err3 = {instancePath,schemaPath:"#/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
 if(vErrors === null){
 vErrors = [err3];
@@ -4936,12 +4390,12 @@ vErrors = null;
 }
 }
 }
-validate100.errors = vErrors;
+validate122.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate95(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate117(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5081,18 +4535,18 @@ errors++;
 }
 }
 if(data.requirement !== undefined){
-if(!(validate96(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
-vErrors = vErrors === null ? validate96.errors : vErrors.concat(validate96.errors);
+if(!(validate118(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
+vErrors = vErrors === null ? validate118.errors : vErrors.concat(validate118.errors);
 errors = vErrors.length;
 }
 }
-if(!(validate98(data.operator, {instancePath:instancePath+"/operator",parentData:data,parentDataProperty:"operator",rootData}))){
-vErrors = vErrors === null ? validate98.errors : vErrors.concat(validate98.errors);
+if(!(validate120(data.operator, {instancePath:instancePath+"/operator",parentData:data,parentDataProperty:"operator",rootData}))){
+vErrors = vErrors === null ? validate120.errors : vErrors.concat(validate120.errors);
 errors = vErrors.length;
 }
 if(data.expected !== undefined){
-if(!(validate100(data.expected, {instancePath:instancePath+"/expected",parentData:data,parentDataProperty:"expected",rootData}))){
-vErrors = vErrors === null ? validate100.errors : vErrors.concat(validate100.errors);
+if(!(validate122(data.expected, {instancePath:instancePath+"/expected",parentData:data,parentDataProperty:"expected",rootData}))){
+vErrors = vErrors === null ? validate122.errors : vErrors.concat(validate122.errors);
 errors = vErrors.length;
 }
 }
@@ -5107,14 +4561,14 @@ vErrors.push(err12);
 }
 errors++;
 }
-validate95.errors = vErrors;
+validate117.errors = vErrors;
 return errors === 0;
 }
 
-const schema56 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/NumberOperator"},"expected":{"type":"number","format":"double"}}};
-const schema57 = {"type":"string","enum":["at_least","at_most"]};
+const schema59 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/NumberOperator"},"expected":{"type":"number","format":"double"}}};
+const schema60 = {"type":"string","enum":["at_least","at_most"]};
 
-function validate105(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate127(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -5128,7 +4582,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "at_least") || (data === "at_most"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema57.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema60.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -5137,12 +4591,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate105.errors = vErrors;
+validate127.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate103(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate125(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5279,21 +4733,21 @@ errors++;
 }
 }
 if(data.requirement !== undefined){
-if(!(validate96(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
-vErrors = vErrors === null ? validate96.errors : vErrors.concat(validate96.errors);
+if(!(validate118(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
+vErrors = vErrors === null ? validate118.errors : vErrors.concat(validate118.errors);
 errors = vErrors.length;
 }
 }
 if(data.operator !== undefined){
-if(!(validate105(data.operator, {instancePath:instancePath+"/operator",parentData:data,parentDataProperty:"operator",rootData}))){
-vErrors = vErrors === null ? validate105.errors : vErrors.concat(validate105.errors);
+if(!(validate127(data.operator, {instancePath:instancePath+"/operator",parentData:data,parentDataProperty:"operator",rootData}))){
+vErrors = vErrors === null ? validate127.errors : vErrors.concat(validate127.errors);
 errors = vErrors.length;
 }
 }
 if(data.expected !== undefined){
 let data4 = data.expected;
 if((typeof data4 == "number") && (isFinite(data4))){
-if(!(formats70.validate(data4))){
+if(!(formats42.validate(data4))){
 const err12 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
 if(vErrors === null){
 vErrors = [err12];
@@ -5326,14 +4780,14 @@ vErrors.push(err14);
 }
 errors++;
 }
-validate103.errors = vErrors;
+validate125.errors = vErrors;
 return errors === 0;
 }
 
-const schema58 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/OneOfOperator"},"expected":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}}}};
-const schema59 = {"type":"string","enum":["one_of"]};
+const schema61 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/OneOfOperator"},"expected":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}}}};
+const schema62 = {"type":"string","enum":["one_of"]};
 
-function validate110(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate132(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -5347,7 +4801,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "one_of")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema59.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema62.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -5356,12 +4810,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate110.errors = vErrors;
+validate132.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate108(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate130(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5498,14 +4952,14 @@ errors++;
 }
 }
 if(data.requirement !== undefined){
-if(!(validate96(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
-vErrors = vErrors === null ? validate96.errors : vErrors.concat(validate96.errors);
+if(!(validate118(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
+vErrors = vErrors === null ? validate118.errors : vErrors.concat(validate118.errors);
 errors = vErrors.length;
 }
 }
 if(data.operator !== undefined){
-if(!(validate110(data.operator, {instancePath:instancePath+"/operator",parentData:data,parentDataProperty:"operator",rootData}))){
-vErrors = vErrors === null ? validate110.errors : vErrors.concat(validate110.errors);
+if(!(validate132(data.operator, {instancePath:instancePath+"/operator",parentData:data,parentDataProperty:"operator",rootData}))){
+vErrors = vErrors === null ? validate132.errors : vErrors.concat(validate132.errors);
 errors = vErrors.length;
 }
 }
@@ -5541,8 +4995,8 @@ const _errs12 = errors;
 if(Array.isArray(data4)){
 const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate100(data4[i0], {instancePath:instancePath+"/expected/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate100.errors : vErrors.concat(validate100.errors);
+if(!(validate122(data4[i0], {instancePath:instancePath+"/expected/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate122.errors : vErrors.concat(validate122.errors);
 errors = vErrors.length;
 }
 }
@@ -5604,13 +5058,13 @@ vErrors.push(err17);
 }
 errors++;
 }
-validate108.errors = vErrors;
+validate130.errors = vErrors;
 return errors === 0;
 }
 
-const schema60 = {"type":"object","required":["key","label","requirement","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"expected":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}};
+const schema63 = {"type":"object","required":["key","label","requirement","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"expected":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}};
 
-function validate114(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate136(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5737,14 +5191,14 @@ errors++;
 }
 }
 if(data.requirement !== undefined){
-if(!(validate96(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
-vErrors = vErrors === null ? validate96.errors : vErrors.concat(validate96.errors);
+if(!(validate118(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
+vErrors = vErrors === null ? validate118.errors : vErrors.concat(validate118.errors);
 errors = vErrors.length;
 }
 }
 if(data.expected !== undefined){
-if(!(validate100(data.expected, {instancePath:instancePath+"/expected",parentData:data,parentDataProperty:"expected",rootData}))){
-vErrors = vErrors === null ? validate100.errors : vErrors.concat(validate100.errors);
+if(!(validate122(data.expected, {instancePath:instancePath+"/expected",parentData:data,parentDataProperty:"expected",rootData}))){
+vErrors = vErrors === null ? validate122.errors : vErrors.concat(validate122.errors);
 errors = vErrors.length;
 }
 }
@@ -5759,12 +5213,12 @@ vErrors.push(err11);
 }
 errors++;
 }
-validate114.errors = vErrors;
+validate136.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate94(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate116(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 const _errs0 = errors;
@@ -5822,8 +5276,8 @@ vErrors = null;
 let ifClause0;
 if(_valid0){
 const _errs4 = errors;
-if(!(validate95(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate95.errors : vErrors.concat(validate95.errors);
+if(!(validate117(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate117.errors : vErrors.concat(validate117.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs4 === errors;
@@ -5888,8 +5342,8 @@ vErrors = null;
 let ifClause1;
 if(_valid1){
 const _errs10 = errors;
-if(!(validate103(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate103.errors : vErrors.concat(validate103.errors);
+if(!(validate125(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 var _valid1 = _errs10 === errors;
@@ -5953,8 +5407,8 @@ vErrors = null;
 let ifClause2;
 if(_valid2){
 const _errs16 = errors;
-if(!(validate108(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate108.errors : vErrors.concat(validate108.errors);
+if(!(validate130(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate130.errors : vErrors.concat(validate130.errors);
 errors = vErrors.length;
 }
 var _valid2 = _errs16 === errors;
@@ -6026,8 +5480,8 @@ vErrors = null;
 let ifClause3;
 if(_valid3){
 const _errs23 = errors;
-if(!(validate114(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate114.errors : vErrors.concat(validate114.errors);
+if(!(validate136(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate136.errors : vErrors.concat(validate136.errors);
 errors = vErrors.length;
 }
 var _valid3 = _errs23 === errors;
@@ -6050,7 +5504,7 @@ errors++;
 if(data.operator !== undefined){
 let data3 = data.operator;
 if(!((((data3 === "equals") || (data3 === "at_least")) || (data3 === "at_most")) || (data3 === "one_of"))){
-const err13 = {instancePath:instancePath+"/operator",schemaPath:"#/else/else/else/else/properties/operator/enum",keyword:"enum",params:{allowedValues: schema51.else.else.else.else.properties.operator.enum},message:"must be equal to one of the allowed values"};
+const err13 = {instancePath:instancePath+"/operator",schemaPath:"#/else/else/else/else/properties/operator/enum",keyword:"enum",params:{allowedValues: schema54.else.else.else.else.properties.operator.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -6127,12 +5581,12 @@ vErrors.push(err18);
 }
 errors++;
 }
-validate94.errors = vErrors;
+validate116.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate91(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate113(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6245,8 +5699,8 @@ vErrors.push(err8);
 }
 errors++;
 }
-if(!(validate92(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate92.errors : vErrors.concat(validate92.errors);
+if(!(validate114(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate114.errors : vErrors.concat(validate114.errors);
 errors = vErrors.length;
 }
 let data3 = data.screening_questions;
@@ -6280,8 +5734,8 @@ const _errs11 = errors;
 if(Array.isArray(data3)){
 const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate94(data3[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data3,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate94.errors : vErrors.concat(validate94.errors);
+if(!(validate116(data3[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data3,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate116.errors : vErrors.concat(validate116.errors);
 errors = vErrors.length;
 }
 }
@@ -6332,14 +5786,14 @@ vErrors.push(err13);
 }
 errors++;
 }
-validate91.errors = vErrors;
+validate113.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_JobUpdate = validate119;
-const schema61 = {"type":"object","additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestionInput"}}}}};
+const open_openapi_schemas_JobUpdate = validate141;
+const schema64 = {"type":"object","additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestionInput"}}}}};
 
-function validate119(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate141(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6436,8 +5890,8 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate43(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate43.errors : vErrors.concat(validate43.errors);
+if(!(validate56(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate56.errors : vErrors.concat(validate56.errors);
 errors = vErrors.length;
 }
 }
@@ -6473,8 +5927,8 @@ const _errs11 = errors;
 if(Array.isArray(data3)){
 const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate94(data3[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data3,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate94.errors : vErrors.concat(validate94.errors);
+if(!(validate116(data3[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data3,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate116.errors : vErrors.concat(validate116.errors);
 errors = vErrors.length;
 }
 }
@@ -6526,15 +5980,15 @@ vErrors.push(err12);
 }
 errors++;
 }
-validate119.errors = vErrors;
+validate141.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_JobApplicationCreate = validate122;
-const schema62 = {"type":"object","required":["job_id","participant_id"],"additionalProperties":false,"properties":{"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"}}};
-const schema63 = {"type":"object","maxProperties":100,"additionalProperties":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}};
+const open_openapi_schemas_JobApplicationCreate = validate144;
+const schema65 = {"type":"object","required":["job_id","participant_id"],"additionalProperties":false,"properties":{"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"}}};
+const schema66 = {"type":"object","maxProperties":100,"additionalProperties":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}};
 
-function validate123(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate145(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6549,8 +6003,8 @@ vErrors.push(err0);
 errors++;
 }
 for(const key0 in data){
-if(!(validate100(data[key0], {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data,parentDataProperty:key0,rootData}))){
-vErrors = vErrors === null ? validate100.errors : vErrors.concat(validate100.errors);
+if(!(validate122(data[key0], {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data,parentDataProperty:key0,rootData}))){
+vErrors = vErrors === null ? validate122.errors : vErrors.concat(validate122.errors);
 errors = vErrors.length;
 }
 }
@@ -6565,12 +6019,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate123.errors = vErrors;
+validate145.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate122(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate144(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6657,8 +6111,8 @@ errors++;
 }
 }
 if(data.answers !== undefined){
-if(!(validate123(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
-vErrors = vErrors === null ? validate123.errors : vErrors.concat(validate123.errors);
+if(!(validate145(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
+vErrors = vErrors === null ? validate145.errors : vErrors.concat(validate145.errors);
 errors = vErrors.length;
 }
 }
@@ -6673,14 +6127,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate122.errors = vErrors;
+validate144.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_JobApplicationUpdate = validate126;
-const schema64 = {"type":"object","additionalProperties":false,"properties":{"status":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"}}};
+const open_openapi_schemas_JobApplicationUpdate = validate148;
+const schema67 = {"type":"object","additionalProperties":false,"properties":{"status":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"}}};
 
-function validate126(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate148(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6697,14 +6151,14 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate49(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate49.errors : vErrors.concat(validate49.errors);
+if(!(validate64(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate64.errors : vErrors.concat(validate64.errors);
 errors = vErrors.length;
 }
 }
 if(data.answers !== undefined){
-if(!(validate123(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
-vErrors = vErrors === null ? validate123.errors : vErrors.concat(validate123.errors);
+if(!(validate145(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
+vErrors = vErrors === null ? validate145.errors : vErrors.concat(validate145.errors);
 errors = vErrors.length;
 }
 }
@@ -6719,15 +6173,15 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate126.errors = vErrors;
+validate148.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_ExportCreate = validate129;
-const schema65 = {"type":"object","required":["resource","format"],"additionalProperties":false,"properties":{"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/open/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/open/openapi.yaml/components/schemas/ExportFilters","default":{}}}};
-const schema66 = {"type":"string","enum":["csv","csv_raw","json"]};
+const open_openapi_schemas_ExportCreate = validate151;
+const schema68 = {"type":"object","required":["resource","format"],"additionalProperties":false,"properties":{"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/open/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/open/openapi.yaml/components/schemas/ExportFilters","default":{}}}};
+const schema69 = {"type":"string","enum":["csv","csv_raw","json"]};
 
-function validate131(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate153(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -6741,7 +6195,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "csv") || (data === "csv_raw")) || (data === "json"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema66.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema69.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -6750,13 +6204,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate131.errors = vErrors;
+validate153.errors = vErrors;
 return errors === 0;
 }
 
-const schema67 = {"type":"object","maxProperties":10,"additionalProperties":{"type":"string","pattern":"^[^\\x00]*$","maxLength":500}};
+const schema70 = {"type":"object","maxProperties":10,"additionalProperties":{"type":"string","pattern":"^[^\\x00]*$","maxLength":500}};
 
-function validate133(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate155(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6816,12 +6270,12 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate133.errors = vErrors;
+validate155.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate129(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate151(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6861,19 +6315,19 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate59(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate59.errors : vErrors.concat(validate59.errors);
+if(!(validate76(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate76.errors : vErrors.concat(validate76.errors);
 errors = vErrors.length;
 }
 }
 if(data.format !== undefined){
-if(!(validate131(data.format, {instancePath:instancePath+"/format",parentData:data,parentDataProperty:"format",rootData}))){
-vErrors = vErrors === null ? validate131.errors : vErrors.concat(validate131.errors);
+if(!(validate153(data.format, {instancePath:instancePath+"/format",parentData:data,parentDataProperty:"format",rootData}))){
+vErrors = vErrors === null ? validate153.errors : vErrors.concat(validate153.errors);
 errors = vErrors.length;
 }
 }
-if(!(validate133(data.filters, {instancePath:instancePath+"/filters",parentData:data,parentDataProperty:"filters",rootData}))){
-vErrors = vErrors === null ? validate133.errors : vErrors.concat(validate133.errors);
+if(!(validate155(data.filters, {instancePath:instancePath+"/filters",parentData:data,parentDataProperty:"filters",rootData}))){
+vErrors = vErrors === null ? validate155.errors : vErrors.concat(validate155.errors);
 errors = vErrors.length;
 }
 }
@@ -6887,15 +6341,15 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate129.errors = vErrors;
+validate151.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_PaymentCreate = validate135;
-const schema68 = {"type":"object","required":["participant_id","amount_minor","currency"],"additionalProperties":false,"properties":{"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"note":{"type":"string","nullable":true,"pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":2000}}};
-const formats82 = require("ajv-formats/dist/formats").fullFormats.int64;
+const open_openapi_schemas_PaymentCreate = validate157;
+const schema71 = {"type":"object","required":["participant_id","amount_minor","currency"],"additionalProperties":false,"properties":{"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"note":{"type":"string","nullable":true,"pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":2000}}};
+const formats54 = require("ajv-formats/dist/formats").fullFormats.int64;
 
-function validate135(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate157(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7024,7 +6478,7 @@ vErrors.push(err10);
 }
 errors++;
 }
-if(!(formats82.validate(data2))){
+if(!(formats54.validate(data2))){
 const err11 = {instancePath:instancePath+"/amount_minor",schemaPath:"#/properties/amount_minor/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err11];
@@ -7037,8 +6491,8 @@ errors++;
 }
 }
 if(data.currency !== undefined){
-if(!(validate67(data.currency, {instancePath:instancePath+"/currency",parentData:data,parentDataProperty:"currency",rootData}))){
-vErrors = vErrors === null ? validate67.errors : vErrors.concat(validate67.errors);
+if(!(validate86(data.currency, {instancePath:instancePath+"/currency",parentData:data,parentDataProperty:"currency",rootData}))){
+vErrors = vErrors === null ? validate86.errors : vErrors.concat(validate86.errors);
 errors = vErrors.length;
 }
 }
@@ -7088,14 +6542,14 @@ vErrors.push(err15);
 }
 errors++;
 }
-validate135.errors = vErrors;
+validate157.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_PaymentUpdate = validate137;
-const schema69 = {"type":"object","additionalProperties":false,"properties":{"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true,"pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":2000}}};
+const open_openapi_schemas_PaymentUpdate = validate159;
+const schema72 = {"type":"object","additionalProperties":false,"properties":{"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true,"pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":2000}}};
 
-function validate137(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate159(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7169,7 +6623,7 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(!(formats82.validate(data1))){
+if(!(formats54.validate(data1))){
 const err6 = {instancePath:instancePath+"/amount_minor",schemaPath:"#/properties/amount_minor/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err6];
@@ -7182,14 +6636,14 @@ errors++;
 }
 }
 if(data.currency !== undefined){
-if(!(validate67(data.currency, {instancePath:instancePath+"/currency",parentData:data,parentDataProperty:"currency",rootData}))){
-vErrors = vErrors === null ? validate67.errors : vErrors.concat(validate67.errors);
+if(!(validate86(data.currency, {instancePath:instancePath+"/currency",parentData:data,parentDataProperty:"currency",rootData}))){
+vErrors = vErrors === null ? validate86.errors : vErrors.concat(validate86.errors);
 errors = vErrors.length;
 }
 }
 if(data.status !== undefined){
-if(!(validate65(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate65.errors : vErrors.concat(validate65.errors);
+if(!(validate84(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate84.errors : vErrors.concat(validate84.errors);
 errors = vErrors.length;
 }
 }
@@ -7239,18 +6693,260 @@ vErrors.push(err10);
 }
 errors++;
 }
-validate137.errors = vErrors;
+validate159.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_200_headers = validate140;
-const schema70 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const listParticipants_200_headers = validate162;
+const schema73 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const schema74 = {"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"};
 const pattern37 = new RegExp("^[A-Za-z0-9._-]{1,128}$", "u");
+
+function validate163(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data === "string"){
+if(!pattern37.test(data)){
+const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+}
+else {
+const err1 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate163.errors = vErrors;
+return errors === 0;
+}
+
+const schema75 = {"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"};
 const pattern38 = new RegExp("^-?\\d+$", "u");
+
+function validate165(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if((!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))) && (typeof data !== "string")){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema75.type},message:"must be integer,string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if((typeof data == "number") && (isFinite(data))){
+if(data < 1 || isNaN(data)){
+const err1 = {instancePath,schemaPath:"#/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(!(formats0.validate(data))){
+const err2 = {instancePath,schemaPath:"#/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+if(typeof data === "string"){
+if(!pattern38.test(data)){
+const err3 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+}
+validate165.errors = vErrors;
+return errors === 0;
+}
+
+const schema76 = {"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"};
+
+function validate167(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if((!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))) && (typeof data !== "string")){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema76.type},message:"must be integer,string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if((typeof data == "number") && (isFinite(data))){
+if(data < 0 || isNaN(data)){
+const err1 = {instancePath,schemaPath:"#/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(!(formats0.validate(data))){
+const err2 = {instancePath,schemaPath:"#/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+if(typeof data === "string"){
+if(!pattern38.test(data)){
+const err3 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+}
+validate167.errors = vErrors;
+return errors === 0;
+}
+
+const schema77 = {"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"};
+
+function validate169(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if((!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))) && (typeof data !== "string")){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema77.type},message:"must be integer,string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if((typeof data == "number") && (isFinite(data))){
+if(!(formats54.validate(data))){
+const err1 = {instancePath,schemaPath:"#/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+if(typeof data === "string"){
+if(!pattern38.test(data)){
+const err2 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+validate169.errors = vErrors;
+return errors === 0;
+}
+
+const schema78 = {"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"};
 const pattern41 = new RegExp("^\"default\";r=\\d+;t=\\d+$", "u");
+
+function validate171(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data === "string"){
+if(!pattern41.test(data)){
+const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+}
+else {
+const err1 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate171.errors = vErrors;
+return errors === 0;
+}
+
+const schema79 = {"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"};
 const pattern42 = new RegExp("^\"default\";q=\\d+;w=\\d+$", "u");
 
-function validate140(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate173(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data === "string"){
+if(!pattern42.test(data)){
+const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+}
+else {
+const err1 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate173.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate162(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7315,10 +7011,44 @@ vErrors.push(err5);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-let data0 = data["x-request-id"];
-if(typeof data0 === "string"){
-if(!pattern37.test(data0)){
-const err6 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
+if(!(validate163(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate163.errors : vErrors.concat(validate163.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate165(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate165.errors : vErrors.concat(validate165.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate167(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+vErrors = vErrors === null ? validate167.errors : vErrors.concat(validate167.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate169(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+vErrors = vErrors === null ? validate169.errors : vErrors.concat(validate169.errors);
+errors = vErrors.length;
+}
+}
+if(data.ratelimit !== undefined){
+if(!(validate171(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate171.errors : vErrors.concat(validate171.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate173(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate173.errors : vErrors.concat(validate173.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err6 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -7327,220 +7057,16 @@ vErrors.push(err6);
 }
 errors++;
 }
-}
-else {
-const err7 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-let data1 = data["x-ratelimit-limit"];
-if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
-const err8 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema70.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err8];
-}
-else {
-vErrors.push(err8);
-}
-errors++;
-}
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 < 1 || isNaN(data1)){
-const err9 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-}
-if(!(formats0.validate(data1))){
-const err10 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err10];
-}
-else {
-vErrors.push(err10);
-}
-errors++;
-}
-}
-if(typeof data1 === "string"){
-if(!pattern38.test(data1)){
-const err11 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err11];
-}
-else {
-vErrors.push(err11);
-}
-errors++;
-}
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-let data2 = data["x-ratelimit-remaining"];
-if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
-const err12 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema70.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err12];
-}
-else {
-vErrors.push(err12);
-}
-errors++;
-}
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 < 0 || isNaN(data2)){
-const err13 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
-if(vErrors === null){
-vErrors = [err13];
-}
-else {
-vErrors.push(err13);
-}
-errors++;
-}
-if(!(formats0.validate(data2))){
-const err14 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err14];
-}
-else {
-vErrors.push(err14);
-}
-errors++;
-}
-}
-if(typeof data2 === "string"){
-if(!pattern38.test(data2)){
-const err15 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err15];
-}
-else {
-vErrors.push(err15);
-}
-errors++;
-}
-}
-}
-if(data["x-ratelimit-reset"] !== undefined){
-let data3 = data["x-ratelimit-reset"];
-if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
-const err16 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema70.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err16];
-}
-else {
-vErrors.push(err16);
-}
-errors++;
-}
-if((typeof data3 == "number") && (isFinite(data3))){
-if(!(formats82.validate(data3))){
-const err17 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
-if(vErrors === null){
-vErrors = [err17];
-}
-else {
-vErrors.push(err17);
-}
-errors++;
-}
-}
-if(typeof data3 === "string"){
-if(!pattern38.test(data3)){
-const err18 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err18];
-}
-else {
-vErrors.push(err18);
-}
-errors++;
-}
-}
-}
-if(data.ratelimit !== undefined){
-let data4 = data.ratelimit;
-if(typeof data4 === "string"){
-if(!pattern41.test(data4)){
-const err19 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err19];
-}
-else {
-vErrors.push(err19);
-}
-errors++;
-}
-}
-else {
-const err20 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err20];
-}
-else {
-vErrors.push(err20);
-}
-errors++;
-}
-}
-if(data["ratelimit-policy"] !== undefined){
-let data5 = data["ratelimit-policy"];
-if(typeof data5 === "string"){
-if(!pattern42.test(data5)){
-const err21 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err21];
-}
-else {
-vErrors.push(err21);
-}
-errors++;
-}
-}
-else {
-const err22 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err22];
-}
-else {
-vErrors.push(err22);
-}
-errors++;
-}
-}
-}
-else {
-const err23 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err23];
-}
-else {
-vErrors.push(err23);
-}
-errors++;
-}
-validate140.errors = vErrors;
+validate162.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ParticipantList = validate141;
-const schema71 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema72 = {"additionalProperties":false,"type":"object","required":["id","full_name","email","phone","status","tags","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"full_name":{"type":"string"},"email":{"type":"string","nullable":true},"phone":{"type":"string","nullable":true},"status":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","items":{"type":"string"}},"external_id":{"type":"string","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
-const schema73 = {"type":"string","format":"uuid"};
+const closed_openapi_schemas_ParticipantList = validate175;
+const schema80 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema81 = {"type":"object","required":["id","full_name","email","phone","status","tags","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"full_name":{"type":"string"},"email":{"type":"string","nullable":true},"phone":{"type":"string","nullable":true},"status":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","items":{"type":"string"}},"external_id":{"type":"string","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const schema82 = {"type":"string","format":"uuid"};
 
-function validate143(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate177(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -7565,42 +7091,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate143.errors = vErrors;
+validate177.errors = vErrors;
 return errors === 0;
 }
 
-const schema74 = {"type":"string","enum":["active","inactive","archived"]};
+const schema83 = {"type":"string","format":"date-time"};
 
-function validate145(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!(((data === "active") || (data === "inactive")) || (data === "archived"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema74.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate145.errors = vErrors;
-return errors === 0;
-}
-
-const schema75 = {"type":"string","format":"date-time"};
-
-function validate147(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate180(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -7625,12 +7122,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate147.errors = vErrors;
+validate180.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate142(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate176(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7725,7 +7222,7 @@ vErrors.push(err8);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema72.properties, key0))){
+if(!(func2.call(schema81.properties, key0))){
 const err9 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err9];
@@ -7737,8 +7234,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -7781,8 +7278,8 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate145(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate145.errors : vErrors.concat(validate145.errors);
+if(!(validate27(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate27.errors : vErrors.concat(validate27.errors);
 errors = vErrors.length;
 }
 }
@@ -7828,14 +7325,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate147(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate147.errors : vErrors.concat(validate147.errors);
+if(!(validate180(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate147(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate147.errors : vErrors.concat(validate147.errors);
+if(!(validate180(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
 errors = vErrors.length;
 }
 }
@@ -7850,13 +7347,13 @@ vErrors.push(err16);
 }
 errors++;
 }
-validate142.errors = vErrors;
+validate176.errors = vErrors;
 return errors === 0;
 }
 
-const schema76 = {"additionalProperties":false,"type":"object","required":["current_page","last_page","per_page","total","allowed_sorts"],"properties":{"current_page":{"type":"integer","format":"int32","minimum":1},"last_page":{"type":"integer","format":"int32","minimum":1},"per_page":{"type":"integer","format":"int32","minimum":1,"maximum":100},"total":{"type":"integer","format":"int64","minimum":0},"allowed_sorts":{"type":"array","items":{"type":"string"}}}};
+const schema84 = {"type":"object","required":["current_page","last_page","per_page","total","allowed_sorts"],"properties":{"current_page":{"type":"integer","format":"int32","minimum":1},"last_page":{"type":"integer","format":"int32","minimum":1},"per_page":{"type":"integer","format":"int32","minimum":1,"maximum":100},"total":{"type":"integer","format":"int64","minimum":0},"allowed_sorts":{"type":"array","items":{"type":"string"}}},"additionalProperties":false};
 
-function validate151(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate184(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8060,7 +7557,7 @@ vErrors.push(err17);
 }
 errors++;
 }
-if(!(formats82.validate(data3))){
+if(!(formats54.validate(data3))){
 const err18 = {instancePath:instancePath+"/total",schemaPath:"#/properties/total/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err18];
@@ -8111,12 +7608,12 @@ vErrors.push(err21);
 }
 errors++;
 }
-validate151.errors = vErrors;
+validate184.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate141(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate175(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8157,8 +7654,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate142(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate142.errors : vErrors.concat(validate142.errors);
+if(!(validate176(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate176.errors : vErrors.concat(validate176.errors);
 errors = vErrors.length;
 }
 }
@@ -8175,8 +7672,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate151(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate151.errors : vErrors.concat(validate151.errors);
+if(!(validate184(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate184.errors : vErrors.concat(validate184.errors);
 errors = vErrors.length;
 }
 }
@@ -8191,14 +7688,14 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate141.errors = vErrors;
+validate175.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_400_headers = validate153;
-const schema77 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"}},"required":["x-request-id"]};
+const listParticipants_400_headers = validate186;
+const schema85 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"}},"required":["x-request-id"]};
 
-function validate153(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate186(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8213,10 +7710,14 @@ vErrors.push(err0);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-let data0 = data["x-request-id"];
-if(typeof data0 === "string"){
-if(!pattern37.test(data0)){
-const err1 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
+if(!(validate163(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate163.errors : vErrors.concat(validate163.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err1 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -8225,37 +7726,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-}
-else {
-const err2 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-}
-}
-else {
-const err3 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-validate153.errors = vErrors;
+validate186.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ApiError = validate154;
-const schema78 = {"additionalProperties":false,"type":"object","required":["message"],"properties":{"message":{"type":"string"}}};
+const closed_openapi_schemas_ApiError = validate188;
+const schema86 = {"type":"object","required":["message"],"properties":{"message":{"type":"string"}},"additionalProperties":false};
 
-function validate154(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate188(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8304,14 +7782,33 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate154.errors = vErrors;
+validate188.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_401_headers = validate155;
-const schema79 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"www-authenticate":{"type":"string"}},"required":["x-request-id","www-authenticate"]};
+const listParticipants_401_headers = validate189;
+const schema87 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"www-authenticate":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","www-authenticate"]};
+const schema88 = {"type":"string"};
 
-function validate155(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate191(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+validate191.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate189(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8336,10 +7833,20 @@ vErrors.push(err1);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-let data0 = data["x-request-id"];
-if(typeof data0 === "string"){
-if(!pattern37.test(data0)){
-const err2 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
+if(!(validate163(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate163.errors : vErrors.concat(validate163.errors);
+errors = vErrors.length;
+}
+}
+if(data["www-authenticate"] !== undefined){
+if(!(validate191(data["www-authenticate"], {instancePath:instancePath+"/www-authenticate",parentData:data,parentDataProperty:"www-authenticate",rootData}))){
+vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err2 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -8348,49 +7855,14 @@ vErrors.push(err2);
 }
 errors++;
 }
-}
-else {
-const err3 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-}
-if(data["www-authenticate"] !== undefined){
-if(typeof data["www-authenticate"] !== "string"){
-const err4 = {instancePath:instancePath+"/www-authenticate",schemaPath:"#/properties/www-authenticate/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-}
-}
-else {
-const err5 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-validate155.errors = vErrors;
+validate189.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ApiValidationError = validate156;
-const schema80 = {"additionalProperties":false,"type":"object","required":["message","errors"],"properties":{"message":{"type":"string"},"errors":{"additionalProperties":{"type":"array","minItems":1,"items":{"type":"string"}},"type":"object"}}};
+const closed_openapi_schemas_ApiValidationError = validate193;
+const schema89 = {"type":"object","required":["message","errors"],"properties":{"message":{"type":"string"},"errors":{"type":"object","additionalProperties":{"type":"array","minItems":1,"items":{"type":"string"}}}},"additionalProperties":false};
 
-function validate156(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate193(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8502,14 +7974,14 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate156.errors = vErrors;
+validate193.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_429_headers = validate157;
-const schema81 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"retry-after":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"}},"required":["x-request-id","retry-after","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const listParticipants_429_headers = validate194;
+const schema90 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","retry-after","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate157(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate194(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8584,10 +8056,50 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-let data0 = data["x-request-id"];
-if(typeof data0 === "string"){
-if(!pattern37.test(data0)){
-const err7 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
+if(!(validate163(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate163.errors : vErrors.concat(validate163.errors);
+errors = vErrors.length;
+}
+}
+if(data["retry-after"] !== undefined){
+if(!(validate165(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
+vErrors = vErrors === null ? validate165.errors : vErrors.concat(validate165.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate165(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate165.errors : vErrors.concat(validate165.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate167(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+vErrors = vErrors === null ? validate167.errors : vErrors.concat(validate167.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate169(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+vErrors = vErrors === null ? validate169.errors : vErrors.concat(validate169.errors);
+errors = vErrors.length;
+}
+}
+if(data.ratelimit !== undefined){
+if(!(validate171(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate171.errors : vErrors.concat(validate171.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate173(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate173.errors : vErrors.concat(validate173.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -8596,265 +8108,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-}
-else {
-const err8 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err8];
-}
-else {
-vErrors.push(err8);
-}
-errors++;
-}
-}
-if(data["retry-after"] !== undefined){
-let data1 = data["retry-after"];
-if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
-const err9 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/type",keyword:"type",params:{type: schema81.properties["retry-after"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-}
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 < 1 || isNaN(data1)){
-const err10 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err10];
-}
-else {
-vErrors.push(err10);
-}
-errors++;
-}
-if(!(formats0.validate(data1))){
-const err11 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err11];
-}
-else {
-vErrors.push(err11);
-}
-errors++;
-}
-}
-if(typeof data1 === "string"){
-if(!pattern38.test(data1)){
-const err12 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err12];
-}
-else {
-vErrors.push(err12);
-}
-errors++;
-}
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-let data2 = data["x-ratelimit-limit"];
-if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
-const err13 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema81.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err13];
-}
-else {
-vErrors.push(err13);
-}
-errors++;
-}
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 < 1 || isNaN(data2)){
-const err14 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err14];
-}
-else {
-vErrors.push(err14);
-}
-errors++;
-}
-if(!(formats0.validate(data2))){
-const err15 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err15];
-}
-else {
-vErrors.push(err15);
-}
-errors++;
-}
-}
-if(typeof data2 === "string"){
-if(!pattern38.test(data2)){
-const err16 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err16];
-}
-else {
-vErrors.push(err16);
-}
-errors++;
-}
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-let data3 = data["x-ratelimit-remaining"];
-if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
-const err17 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema81.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err17];
-}
-else {
-vErrors.push(err17);
-}
-errors++;
-}
-if((typeof data3 == "number") && (isFinite(data3))){
-if(data3 < 0 || isNaN(data3)){
-const err18 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
-if(vErrors === null){
-vErrors = [err18];
-}
-else {
-vErrors.push(err18);
-}
-errors++;
-}
-if(!(formats0.validate(data3))){
-const err19 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err19];
-}
-else {
-vErrors.push(err19);
-}
-errors++;
-}
-}
-if(typeof data3 === "string"){
-if(!pattern38.test(data3)){
-const err20 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err20];
-}
-else {
-vErrors.push(err20);
-}
-errors++;
-}
-}
-}
-if(data["x-ratelimit-reset"] !== undefined){
-let data4 = data["x-ratelimit-reset"];
-if((!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))) && (typeof data4 !== "string")){
-const err21 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema81.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err21];
-}
-else {
-vErrors.push(err21);
-}
-errors++;
-}
-if((typeof data4 == "number") && (isFinite(data4))){
-if(!(formats82.validate(data4))){
-const err22 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
-if(vErrors === null){
-vErrors = [err22];
-}
-else {
-vErrors.push(err22);
-}
-errors++;
-}
-}
-if(typeof data4 === "string"){
-if(!pattern38.test(data4)){
-const err23 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err23];
-}
-else {
-vErrors.push(err23);
-}
-errors++;
-}
-}
-}
-if(data.ratelimit !== undefined){
-let data5 = data.ratelimit;
-if(typeof data5 === "string"){
-if(!pattern41.test(data5)){
-const err24 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err24];
-}
-else {
-vErrors.push(err24);
-}
-errors++;
-}
-}
-else {
-const err25 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err25];
-}
-else {
-vErrors.push(err25);
-}
-errors++;
-}
-}
-if(data["ratelimit-policy"] !== undefined){
-let data6 = data["ratelimit-policy"];
-if(typeof data6 === "string"){
-if(!pattern42.test(data6)){
-const err26 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err26];
-}
-else {
-vErrors.push(err26);
-}
-errors++;
-}
-}
-else {
-const err27 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err27];
-}
-else {
-vErrors.push(err27);
-}
-errors++;
-}
-}
-}
-else {
-const err28 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err28];
-}
-else {
-vErrors.push(err28);
-}
-errors++;
-}
-validate157.errors = vErrors;
+validate194.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_503_headers = validate158;
-const schema82 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"retry-after":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"}},"required":["x-request-id","retry-after"]};
+const listParticipants_503_headers = validate202;
+const schema91 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"}},"required":["x-request-id","retry-after"]};
 
-function validate158(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate202(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8879,10 +8140,20 @@ vErrors.push(err1);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-let data0 = data["x-request-id"];
-if(typeof data0 === "string"){
-if(!pattern37.test(data0)){
-const err2 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
+if(!(validate163(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate163.errors : vErrors.concat(validate163.errors);
+errors = vErrors.length;
+}
+}
+if(data["retry-after"] !== undefined){
+if(!(validate165(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
+vErrors = vErrors === null ? validate165.errors : vErrors.concat(validate165.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err2 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -8891,85 +8162,75 @@ vErrors.push(err2);
 }
 errors++;
 }
-}
-else {
-const err3 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-}
-if(data["retry-after"] !== undefined){
-let data1 = data["retry-after"];
-if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
-const err4 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/type",keyword:"type",params:{type: schema82.properties["retry-after"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 < 1 || isNaN(data1)){
-const err5 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-if(!(formats0.validate(data1))){
-const err6 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-}
-if(typeof data1 === "string"){
-if(!pattern38.test(data1)){
-const err7 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-}
-}
-}
-else {
-const err8 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err8];
-}
-else {
-vErrors.push(err8);
-}
-errors++;
-}
-validate158.errors = vErrors;
+validate202.errors = vErrors;
 return errors === 0;
 }
 
-const createParticipant_201_headers = validate159;
-const schema83 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"location":{"type":"string"},"etag":{"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"},"idempotent-replayed":{"type":"string","enum":["true"]}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","location","etag"]};
-const pattern60 = new RegExp("^\"[A-Za-z0-9_-]+\"$", "u");
+const createParticipant_201_headers = validate205;
+const schema92 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"location":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","location","etag"]};
+const schema93 = {"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"};
+const pattern43 = new RegExp("^\"[A-Za-z0-9_-]+\"$", "u");
 
-function validate159(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate213(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data === "string"){
+if(!pattern43.test(data)){
+const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^\"[A-Za-z0-9_-]+\"$"},message:"must match pattern \""+"^\"[A-Za-z0-9_-]+\"$"+"\""};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+}
+else {
+const err1 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate213.errors = vErrors;
+return errors === 0;
+}
+
+const schema94 = {"type":"string","enum":["true"]};
+
+function validate215(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(data === "true")){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema94.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate215.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate205(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9054,10 +8315,62 @@ vErrors.push(err7);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-let data0 = data["x-request-id"];
-if(typeof data0 === "string"){
-if(!pattern37.test(data0)){
-const err8 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
+if(!(validate163(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate163.errors : vErrors.concat(validate163.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate165(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate165.errors : vErrors.concat(validate165.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate167(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+vErrors = vErrors === null ? validate167.errors : vErrors.concat(validate167.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate169(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+vErrors = vErrors === null ? validate169.errors : vErrors.concat(validate169.errors);
+errors = vErrors.length;
+}
+}
+if(data.ratelimit !== undefined){
+if(!(validate171(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate171.errors : vErrors.concat(validate171.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate173(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate173.errors : vErrors.concat(validate173.errors);
+errors = vErrors.length;
+}
+}
+if(data.location !== undefined){
+if(!(validate191(data.location, {instancePath:instancePath+"/location",parentData:data,parentDataProperty:"location",rootData}))){
+vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+errors = vErrors.length;
+}
+}
+if(data.etag !== undefined){
+if(!(validate213(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
+vErrors = vErrors === null ? validate213.errors : vErrors.concat(validate213.errors);
+errors = vErrors.length;
+}
+}
+if(data["idempotent-replayed"] !== undefined){
+if(!(validate215(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
+vErrors = vErrors === null ? validate215.errors : vErrors.concat(validate215.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err8 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -9066,280 +8379,16 @@ vErrors.push(err8);
 }
 errors++;
 }
-}
-else {
-const err9 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-let data1 = data["x-ratelimit-limit"];
-if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
-const err10 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema83.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err10];
-}
-else {
-vErrors.push(err10);
-}
-errors++;
-}
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 < 1 || isNaN(data1)){
-const err11 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err11];
-}
-else {
-vErrors.push(err11);
-}
-errors++;
-}
-if(!(formats0.validate(data1))){
-const err12 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err12];
-}
-else {
-vErrors.push(err12);
-}
-errors++;
-}
-}
-if(typeof data1 === "string"){
-if(!pattern38.test(data1)){
-const err13 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err13];
-}
-else {
-vErrors.push(err13);
-}
-errors++;
-}
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-let data2 = data["x-ratelimit-remaining"];
-if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
-const err14 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema83.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err14];
-}
-else {
-vErrors.push(err14);
-}
-errors++;
-}
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 < 0 || isNaN(data2)){
-const err15 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
-if(vErrors === null){
-vErrors = [err15];
-}
-else {
-vErrors.push(err15);
-}
-errors++;
-}
-if(!(formats0.validate(data2))){
-const err16 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err16];
-}
-else {
-vErrors.push(err16);
-}
-errors++;
-}
-}
-if(typeof data2 === "string"){
-if(!pattern38.test(data2)){
-const err17 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err17];
-}
-else {
-vErrors.push(err17);
-}
-errors++;
-}
-}
-}
-if(data["x-ratelimit-reset"] !== undefined){
-let data3 = data["x-ratelimit-reset"];
-if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
-const err18 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema83.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err18];
-}
-else {
-vErrors.push(err18);
-}
-errors++;
-}
-if((typeof data3 == "number") && (isFinite(data3))){
-if(!(formats82.validate(data3))){
-const err19 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
-if(vErrors === null){
-vErrors = [err19];
-}
-else {
-vErrors.push(err19);
-}
-errors++;
-}
-}
-if(typeof data3 === "string"){
-if(!pattern38.test(data3)){
-const err20 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err20];
-}
-else {
-vErrors.push(err20);
-}
-errors++;
-}
-}
-}
-if(data.ratelimit !== undefined){
-let data4 = data.ratelimit;
-if(typeof data4 === "string"){
-if(!pattern41.test(data4)){
-const err21 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err21];
-}
-else {
-vErrors.push(err21);
-}
-errors++;
-}
-}
-else {
-const err22 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err22];
-}
-else {
-vErrors.push(err22);
-}
-errors++;
-}
-}
-if(data["ratelimit-policy"] !== undefined){
-let data5 = data["ratelimit-policy"];
-if(typeof data5 === "string"){
-if(!pattern42.test(data5)){
-const err23 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err23];
-}
-else {
-vErrors.push(err23);
-}
-errors++;
-}
-}
-else {
-const err24 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err24];
-}
-else {
-vErrors.push(err24);
-}
-errors++;
-}
-}
-if(data.location !== undefined){
-if(typeof data.location !== "string"){
-const err25 = {instancePath:instancePath+"/location",schemaPath:"#/properties/location/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err25];
-}
-else {
-vErrors.push(err25);
-}
-errors++;
-}
-}
-if(data.etag !== undefined){
-let data7 = data.etag;
-if(typeof data7 === "string"){
-if(!pattern60.test(data7)){
-const err26 = {instancePath:instancePath+"/etag",schemaPath:"#/properties/etag/pattern",keyword:"pattern",params:{pattern: "^\"[A-Za-z0-9_-]+\"$"},message:"must match pattern \""+"^\"[A-Za-z0-9_-]+\"$"+"\""};
-if(vErrors === null){
-vErrors = [err26];
-}
-else {
-vErrors.push(err26);
-}
-errors++;
-}
-}
-else {
-const err27 = {instancePath:instancePath+"/etag",schemaPath:"#/properties/etag/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err27];
-}
-else {
-vErrors.push(err27);
-}
-errors++;
-}
-}
-if(data["idempotent-replayed"] !== undefined){
-let data8 = data["idempotent-replayed"];
-if(typeof data8 !== "string"){
-const err28 = {instancePath:instancePath+"/idempotent-replayed",schemaPath:"#/properties/idempotent-replayed/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err28];
-}
-else {
-vErrors.push(err28);
-}
-errors++;
-}
-if(!(data8 === "true")){
-const err29 = {instancePath:instancePath+"/idempotent-replayed",schemaPath:"#/properties/idempotent-replayed/enum",keyword:"enum",params:{allowedValues: schema83.properties["idempotent-replayed"].enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err29];
-}
-else {
-vErrors.push(err29);
-}
-errors++;
-}
-}
-}
-else {
-const err30 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err30];
-}
-else {
-vErrors.push(err30);
-}
-errors++;
-}
-validate159.errors = vErrors;
+validate205.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Participant = validate142;
+const closed_openapi_schemas_Participant = validate176;
 
-const createParticipant_409_headers = validate160;
-const schema84 = {"type":"object","properties":{"retry-after":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"}},"required":["retry-after","x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const createParticipant_409_headers = validate217;
+const schema95 = {"type":"object","properties":{"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["retry-after","x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate160(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate217(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9414,9 +8463,50 @@ vErrors.push(err6);
 errors++;
 }
 if(data["retry-after"] !== undefined){
-let data0 = data["retry-after"];
-if((!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))) && (typeof data0 !== "string")){
-const err7 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/type",keyword:"type",params:{type: schema84.properties["retry-after"].type},message:"must be integer,string"};
+if(!(validate165(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
+vErrors = vErrors === null ? validate165.errors : vErrors.concat(validate165.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-request-id"] !== undefined){
+if(!(validate163(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate163.errors : vErrors.concat(validate163.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate165(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate165.errors : vErrors.concat(validate165.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate167(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+vErrors = vErrors === null ? validate167.errors : vErrors.concat(validate167.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate169(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+vErrors = vErrors === null ? validate169.errors : vErrors.concat(validate169.errors);
+errors = vErrors.length;
+}
+}
+if(data.ratelimit !== undefined){
+if(!(validate171(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate171.errors : vErrors.concat(validate171.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate173(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate173.errors : vErrors.concat(validate173.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -9425,266 +8515,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-if((typeof data0 == "number") && (isFinite(data0))){
-if(data0 < 1 || isNaN(data0)){
-const err8 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err8];
-}
-else {
-vErrors.push(err8);
-}
-errors++;
-}
-if(!(formats0.validate(data0))){
-const err9 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-}
-}
-if(typeof data0 === "string"){
-if(!pattern38.test(data0)){
-const err10 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err10];
-}
-else {
-vErrors.push(err10);
-}
-errors++;
-}
-}
-}
-if(data["x-request-id"] !== undefined){
-let data1 = data["x-request-id"];
-if(typeof data1 === "string"){
-if(!pattern37.test(data1)){
-const err11 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
-if(vErrors === null){
-vErrors = [err11];
-}
-else {
-vErrors.push(err11);
-}
-errors++;
-}
-}
-else {
-const err12 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err12];
-}
-else {
-vErrors.push(err12);
-}
-errors++;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-let data2 = data["x-ratelimit-limit"];
-if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
-const err13 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema84.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err13];
-}
-else {
-vErrors.push(err13);
-}
-errors++;
-}
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 < 1 || isNaN(data2)){
-const err14 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err14];
-}
-else {
-vErrors.push(err14);
-}
-errors++;
-}
-if(!(formats0.validate(data2))){
-const err15 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err15];
-}
-else {
-vErrors.push(err15);
-}
-errors++;
-}
-}
-if(typeof data2 === "string"){
-if(!pattern38.test(data2)){
-const err16 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err16];
-}
-else {
-vErrors.push(err16);
-}
-errors++;
-}
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-let data3 = data["x-ratelimit-remaining"];
-if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
-const err17 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema84.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err17];
-}
-else {
-vErrors.push(err17);
-}
-errors++;
-}
-if((typeof data3 == "number") && (isFinite(data3))){
-if(data3 < 0 || isNaN(data3)){
-const err18 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
-if(vErrors === null){
-vErrors = [err18];
-}
-else {
-vErrors.push(err18);
-}
-errors++;
-}
-if(!(formats0.validate(data3))){
-const err19 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err19];
-}
-else {
-vErrors.push(err19);
-}
-errors++;
-}
-}
-if(typeof data3 === "string"){
-if(!pattern38.test(data3)){
-const err20 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err20];
-}
-else {
-vErrors.push(err20);
-}
-errors++;
-}
-}
-}
-if(data["x-ratelimit-reset"] !== undefined){
-let data4 = data["x-ratelimit-reset"];
-if((!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))) && (typeof data4 !== "string")){
-const err21 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema84.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err21];
-}
-else {
-vErrors.push(err21);
-}
-errors++;
-}
-if((typeof data4 == "number") && (isFinite(data4))){
-if(!(formats82.validate(data4))){
-const err22 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
-if(vErrors === null){
-vErrors = [err22];
-}
-else {
-vErrors.push(err22);
-}
-errors++;
-}
-}
-if(typeof data4 === "string"){
-if(!pattern38.test(data4)){
-const err23 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err23];
-}
-else {
-vErrors.push(err23);
-}
-errors++;
-}
-}
-}
-if(data.ratelimit !== undefined){
-let data5 = data.ratelimit;
-if(typeof data5 === "string"){
-if(!pattern41.test(data5)){
-const err24 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err24];
-}
-else {
-vErrors.push(err24);
-}
-errors++;
-}
-}
-else {
-const err25 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err25];
-}
-else {
-vErrors.push(err25);
-}
-errors++;
-}
-}
-if(data["ratelimit-policy"] !== undefined){
-let data6 = data["ratelimit-policy"];
-if(typeof data6 === "string"){
-if(!pattern42.test(data6)){
-const err26 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err26];
-}
-else {
-vErrors.push(err26);
-}
-errors++;
-}
-}
-else {
-const err27 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err27];
-}
-else {
-vErrors.push(err27);
-}
-errors++;
-}
-}
-}
-else {
-const err28 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err28];
-}
-else {
-vErrors.push(err28);
-}
-errors++;
-}
-validate160.errors = vErrors;
+validate217.errors = vErrors;
 return errors === 0;
 }
 
-const createParticipant_415_headers = validate161;
-const schema85 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"accept":{"type":"string"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","accept"]};
+const createParticipant_415_headers = validate225;
+const schema96 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"accept":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","accept"]};
 
-function validate161(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate225(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9759,10 +8597,50 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-let data0 = data["x-request-id"];
-if(typeof data0 === "string"){
-if(!pattern37.test(data0)){
-const err7 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
+if(!(validate163(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate163.errors : vErrors.concat(validate163.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate165(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate165.errors : vErrors.concat(validate165.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate167(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+vErrors = vErrors === null ? validate167.errors : vErrors.concat(validate167.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate169(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+vErrors = vErrors === null ? validate169.errors : vErrors.concat(validate169.errors);
+errors = vErrors.length;
+}
+}
+if(data.ratelimit !== undefined){
+if(!(validate171(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate171.errors : vErrors.concat(validate171.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate173(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate173.errors : vErrors.concat(validate173.errors);
+errors = vErrors.length;
+}
+}
+if(data.accept !== undefined){
+if(!(validate191(data.accept, {instancePath:instancePath+"/accept",parentData:data,parentDataProperty:"accept",rootData}))){
+vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -9771,230 +8649,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-}
-else {
-const err8 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err8];
-}
-else {
-vErrors.push(err8);
-}
-errors++;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-let data1 = data["x-ratelimit-limit"];
-if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
-const err9 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema85.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-}
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 < 1 || isNaN(data1)){
-const err10 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err10];
-}
-else {
-vErrors.push(err10);
-}
-errors++;
-}
-if(!(formats0.validate(data1))){
-const err11 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err11];
-}
-else {
-vErrors.push(err11);
-}
-errors++;
-}
-}
-if(typeof data1 === "string"){
-if(!pattern38.test(data1)){
-const err12 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err12];
-}
-else {
-vErrors.push(err12);
-}
-errors++;
-}
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-let data2 = data["x-ratelimit-remaining"];
-if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
-const err13 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema85.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err13];
-}
-else {
-vErrors.push(err13);
-}
-errors++;
-}
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 < 0 || isNaN(data2)){
-const err14 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
-if(vErrors === null){
-vErrors = [err14];
-}
-else {
-vErrors.push(err14);
-}
-errors++;
-}
-if(!(formats0.validate(data2))){
-const err15 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err15];
-}
-else {
-vErrors.push(err15);
-}
-errors++;
-}
-}
-if(typeof data2 === "string"){
-if(!pattern38.test(data2)){
-const err16 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err16];
-}
-else {
-vErrors.push(err16);
-}
-errors++;
-}
-}
-}
-if(data["x-ratelimit-reset"] !== undefined){
-let data3 = data["x-ratelimit-reset"];
-if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
-const err17 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema85.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err17];
-}
-else {
-vErrors.push(err17);
-}
-errors++;
-}
-if((typeof data3 == "number") && (isFinite(data3))){
-if(!(formats82.validate(data3))){
-const err18 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
-if(vErrors === null){
-vErrors = [err18];
-}
-else {
-vErrors.push(err18);
-}
-errors++;
-}
-}
-if(typeof data3 === "string"){
-if(!pattern38.test(data3)){
-const err19 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err19];
-}
-else {
-vErrors.push(err19);
-}
-errors++;
-}
-}
-}
-if(data.ratelimit !== undefined){
-let data4 = data.ratelimit;
-if(typeof data4 === "string"){
-if(!pattern41.test(data4)){
-const err20 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err20];
-}
-else {
-vErrors.push(err20);
-}
-errors++;
-}
-}
-else {
-const err21 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err21];
-}
-else {
-vErrors.push(err21);
-}
-errors++;
-}
-}
-if(data["ratelimit-policy"] !== undefined){
-let data5 = data["ratelimit-policy"];
-if(typeof data5 === "string"){
-if(!pattern42.test(data5)){
-const err22 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err22];
-}
-else {
-vErrors.push(err22);
-}
-errors++;
-}
-}
-else {
-const err23 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err23];
-}
-else {
-vErrors.push(err23);
-}
-errors++;
-}
-}
-if(data.accept !== undefined){
-if(typeof data.accept !== "string"){
-const err24 = {instancePath:instancePath+"/accept",schemaPath:"#/properties/accept/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err24];
-}
-else {
-vErrors.push(err24);
-}
-errors++;
-}
-}
-}
-else {
-const err25 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err25];
-}
-else {
-vErrors.push(err25);
-}
-errors++;
-}
-validate161.errors = vErrors;
+validate225.errors = vErrors;
 return errors === 0;
 }
 
-const getParticipant_200_headers = validate162;
-const schema86 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"etag":{"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","etag"]};
+const getParticipant_200_headers = validate233;
+const schema97 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","etag"]};
 
-function validate162(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate233(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10069,10 +8731,50 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-let data0 = data["x-request-id"];
-if(typeof data0 === "string"){
-if(!pattern37.test(data0)){
-const err7 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
+if(!(validate163(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate163.errors : vErrors.concat(validate163.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate165(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate165.errors : vErrors.concat(validate165.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate167(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+vErrors = vErrors === null ? validate167.errors : vErrors.concat(validate167.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate169(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+vErrors = vErrors === null ? validate169.errors : vErrors.concat(validate169.errors);
+errors = vErrors.length;
+}
+}
+if(data.ratelimit !== undefined){
+if(!(validate171(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate171.errors : vErrors.concat(validate171.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate173(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate173.errors : vErrors.concat(validate173.errors);
+errors = vErrors.length;
+}
+}
+if(data.etag !== undefined){
+if(!(validate213(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
+vErrors = vErrors === null ? validate213.errors : vErrors.concat(validate213.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -10081,273 +8783,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-}
-else {
-const err8 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err8];
-}
-else {
-vErrors.push(err8);
-}
-errors++;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-let data1 = data["x-ratelimit-limit"];
-if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
-const err9 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema86.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-}
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 < 1 || isNaN(data1)){
-const err10 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err10];
-}
-else {
-vErrors.push(err10);
-}
-errors++;
-}
-if(!(formats0.validate(data1))){
-const err11 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err11];
-}
-else {
-vErrors.push(err11);
-}
-errors++;
-}
-}
-if(typeof data1 === "string"){
-if(!pattern38.test(data1)){
-const err12 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err12];
-}
-else {
-vErrors.push(err12);
-}
-errors++;
-}
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-let data2 = data["x-ratelimit-remaining"];
-if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
-const err13 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema86.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err13];
-}
-else {
-vErrors.push(err13);
-}
-errors++;
-}
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 < 0 || isNaN(data2)){
-const err14 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
-if(vErrors === null){
-vErrors = [err14];
-}
-else {
-vErrors.push(err14);
-}
-errors++;
-}
-if(!(formats0.validate(data2))){
-const err15 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err15];
-}
-else {
-vErrors.push(err15);
-}
-errors++;
-}
-}
-if(typeof data2 === "string"){
-if(!pattern38.test(data2)){
-const err16 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err16];
-}
-else {
-vErrors.push(err16);
-}
-errors++;
-}
-}
-}
-if(data["x-ratelimit-reset"] !== undefined){
-let data3 = data["x-ratelimit-reset"];
-if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
-const err17 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema86.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err17];
-}
-else {
-vErrors.push(err17);
-}
-errors++;
-}
-if((typeof data3 == "number") && (isFinite(data3))){
-if(!(formats82.validate(data3))){
-const err18 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
-if(vErrors === null){
-vErrors = [err18];
-}
-else {
-vErrors.push(err18);
-}
-errors++;
-}
-}
-if(typeof data3 === "string"){
-if(!pattern38.test(data3)){
-const err19 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err19];
-}
-else {
-vErrors.push(err19);
-}
-errors++;
-}
-}
-}
-if(data.ratelimit !== undefined){
-let data4 = data.ratelimit;
-if(typeof data4 === "string"){
-if(!pattern41.test(data4)){
-const err20 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err20];
-}
-else {
-vErrors.push(err20);
-}
-errors++;
-}
-}
-else {
-const err21 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err21];
-}
-else {
-vErrors.push(err21);
-}
-errors++;
-}
-}
-if(data["ratelimit-policy"] !== undefined){
-let data5 = data["ratelimit-policy"];
-if(typeof data5 === "string"){
-if(!pattern42.test(data5)){
-const err22 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err22];
-}
-else {
-vErrors.push(err22);
-}
-errors++;
-}
-}
-else {
-const err23 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err23];
-}
-else {
-vErrors.push(err23);
-}
-errors++;
-}
-}
-if(data.etag !== undefined){
-let data6 = data.etag;
-if(typeof data6 === "string"){
-if(!pattern60.test(data6)){
-const err24 = {instancePath:instancePath+"/etag",schemaPath:"#/properties/etag/pattern",keyword:"pattern",params:{pattern: "^\"[A-Za-z0-9_-]+\"$"},message:"must match pattern \""+"^\"[A-Za-z0-9_-]+\"$"+"\""};
-if(vErrors === null){
-vErrors = [err24];
-}
-else {
-vErrors.push(err24);
-}
-errors++;
-}
-}
-else {
-const err25 = {instancePath:instancePath+"/etag",schemaPath:"#/properties/etag/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err25];
-}
-else {
-vErrors.push(err25);
-}
-errors++;
-}
-}
-}
-else {
-const err26 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err26];
-}
-else {
-vErrors.push(err26);
-}
-errors++;
-}
-validate162.errors = vErrors;
+validate233.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_TaskList = validate163;
-const schema87 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Task"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema88 = {"additionalProperties":false,"type":"object","required":["id","title","description","status","participant_id","due_at","completed_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
-const schema89 = {"type":"string","enum":["open","in_progress","completed","cancelled"]};
+const closed_openapi_schemas_TaskList = validate241;
+const schema98 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Task"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema99 = {"type":"object","required":["id","title","description","status","participant_id","due_at","completed_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
 
-function validate166(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!((((data === "open") || (data === "in_progress")) || (data === "completed")) || (data === "cancelled"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema89.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate166.errors = vErrors;
-return errors === 0;
-}
-
-
-function validate164(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate242(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10442,7 +8886,7 @@ vErrors.push(err8);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema88.properties, key0))){
+if(!(func2.call(schema99.properties, key0))){
 const err9 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err9];
@@ -10454,8 +8898,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -10484,8 +8928,8 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate166(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate166.errors : vErrors.concat(validate166.errors);
+if(!(validate46(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate46.errors : vErrors.concat(validate46.errors);
 errors = vErrors.length;
 }
 }
@@ -10565,14 +9009,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate147(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate147.errors : vErrors.concat(validate147.errors);
+if(!(validate180(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate147(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate147.errors : vErrors.concat(validate147.errors);
+if(!(validate180(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
 errors = vErrors.length;
 }
 }
@@ -10587,12 +9031,12 @@ vErrors.push(err18);
 }
 errors++;
 }
-validate164.errors = vErrors;
+validate242.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate163(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate241(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10633,8 +9077,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate164(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate164.errors : vErrors.concat(validate164.errors);
+if(!(validate242(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate242.errors : vErrors.concat(validate242.errors);
 errors = vErrors.length;
 }
 }
@@ -10651,8 +9095,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate151(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate151.errors : vErrors.concat(validate151.errors);
+if(!(validate184(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate184.errors : vErrors.concat(validate184.errors);
 errors = vErrors.length;
 }
 }
@@ -10667,233 +9111,19 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate163.errors = vErrors;
+validate241.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Task = validate164;
+const closed_openapi_schemas_Task = validate242;
 
-const closed_openapi_schemas_JobList = validate172;
-const schema90 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Job"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema91 = {"additionalProperties":false,"type":"object","required":["id","title","description","status","screening_questions","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningQuestion"}}},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
-const schema92 = {"type":"string","enum":["draft","open","closed"]};
+const closed_openapi_schemas_JobList = validate249;
+const schema100 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Job"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema101 = {"type":"object","required":["id","title","description","status","screening_questions","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningQuestion"}}},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const schema102 = {"if":{"type":"object","properties":{"operator":{"enum":["equals"]}},"required":["operator"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/EqualsQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["at_least","at_most"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/NumberQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["one_of"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/OneOfQuestion"},"else":{"type":"object","properties":{"operator":{"enum":["equals","at_least","at_most","one_of"]}},"required":["operator"]}}}};
+const schema103 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/EqualsOperator"},"expected":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}};
 
-function validate175(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!(((data === "draft") || (data === "open")) || (data === "closed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema92.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate175.errors = vErrors;
-return errors === 0;
-}
-
-const schema93 = {"if":{"type":"object","properties":{"operator":{"enum":["equals"]}},"required":["operator"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/EqualsQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["at_least","at_most"]}},"required":["operator"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/NumberQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["one_of"]}},"required":["operator"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/OneOfQuestion"},"else":{"type":"object","properties":{"operator":{"enum":["equals","at_least","at_most","one_of"]}},"required":["operator"]}}}};
-const schema94 = {"additionalProperties":false,"type":"object","required":["key","label","requirement","operator","expected"],"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/closed/openapi.yaml/components/schemas/EqualsOperator"},"expected":{"$ref":"/closed/openapi.yaml/components/schemas/AnswerValue"}}};
-const schema95 = {"type":"string","enum":["must_have","nice_to_have"]};
-
-function validate179(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!((data === "must_have") || (data === "nice_to_have"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema95.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate179.errors = vErrors;
-return errors === 0;
-}
-
-const schema96 = {"type":"string","enum":["equals"]};
-
-function validate181(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!(data === "equals")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema96.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate181.errors = vErrors;
-return errors === 0;
-}
-
-const schema97 = {"oneOf":[{"type":"string","pattern":"^[^\\x00]*$","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]};
-
-function validate183(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-const _errs0 = errors;
-let valid0 = false;
-let passing0 = null;
-const _errs1 = errors;
-if(typeof data === "string"){
-if(func4(data) > 2000){
-const err0 = {instancePath,schemaPath:"#/oneOf/0/maxLength",keyword:"maxLength",params:{limit: 2000},message:"must NOT have more than 2000 characters"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!pattern0.test(data)){
-const err1 = {instancePath,schemaPath:"#/oneOf/0/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-}
-else {
-const err2 = {instancePath,schemaPath:"#/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-var _valid0 = _errs1 === errors;
-if(_valid0){
-valid0 = true;
-passing0 = 0;
-}
-const _errs3 = errors;
-if((typeof data == "number") && (isFinite(data))){
-if(!(formats70.validate(data))){
-const err3 = {instancePath,schemaPath:"#/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-}
-else {
-const err4 = {instancePath,schemaPath:"#/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-var _valid0 = _errs3 === errors;
-if(_valid0 && valid0){
-valid0 = false;
-passing0 = [passing0, 1];
-}
-else {
-if(_valid0){
-valid0 = true;
-passing0 = 1;
-}
-const _errs5 = errors;
-if(typeof data !== "boolean"){
-const err5 = {instancePath,schemaPath:"#/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-var _valid0 = _errs5 === errors;
-if(_valid0 && valid0){
-valid0 = false;
-passing0 = [passing0, 2];
-}
-else {
-if(_valid0){
-valid0 = true;
-passing0 = 2;
-}
-}
-}
-if(!valid0){
-const err6 = {instancePath,schemaPath:"#/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-else {
-errors = _errs0;
-if(vErrors !== null){
-if(_errs0){
-vErrors.length = _errs0;
-}
-else {
-vErrors = null;
-}
-}
-}
-validate183.errors = vErrors;
-return errors === 0;
-}
-
-
-function validate178(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate254(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11030,20 +9260,20 @@ errors++;
 }
 }
 if(data.requirement !== undefined){
-if(!(validate179(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
-vErrors = vErrors === null ? validate179.errors : vErrors.concat(validate179.errors);
+if(!(validate118(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
+vErrors = vErrors === null ? validate118.errors : vErrors.concat(validate118.errors);
 errors = vErrors.length;
 }
 }
 if(data.operator !== undefined){
-if(!(validate181(data.operator, {instancePath:instancePath+"/operator",parentData:data,parentDataProperty:"operator",rootData}))){
-vErrors = vErrors === null ? validate181.errors : vErrors.concat(validate181.errors);
+if(!(validate120(data.operator, {instancePath:instancePath+"/operator",parentData:data,parentDataProperty:"operator",rootData}))){
+vErrors = vErrors === null ? validate120.errors : vErrors.concat(validate120.errors);
 errors = vErrors.length;
 }
 }
 if(data.expected !== undefined){
-if(!(validate183(data.expected, {instancePath:instancePath+"/expected",parentData:data,parentDataProperty:"expected",rootData}))){
-vErrors = vErrors === null ? validate183.errors : vErrors.concat(validate183.errors);
+if(!(validate122(data.expected, {instancePath:instancePath+"/expected",parentData:data,parentDataProperty:"expected",rootData}))){
+vErrors = vErrors === null ? validate122.errors : vErrors.concat(validate122.errors);
 errors = vErrors.length;
 }
 }
@@ -11058,509 +9288,12 @@ vErrors.push(err12);
 }
 errors++;
 }
-validate178.errors = vErrors;
-return errors === 0;
-}
-
-const schema98 = {"additionalProperties":false,"type":"object","required":["key","label","requirement","operator","expected"],"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/closed/openapi.yaml/components/schemas/NumberOperator"},"expected":{"type":"number","format":"double"}}};
-const schema99 = {"type":"string","enum":["at_least","at_most"]};
-
-function validate188(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!((data === "at_least") || (data === "at_most"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema99.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate188.errors = vErrors;
+validate254.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate186(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.key === undefined){
-const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "key"},message:"must have required property '"+"key"+"'"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(data.label === undefined){
-const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "label"},message:"must have required property '"+"label"+"'"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-if(data.requirement === undefined){
-const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "requirement"},message:"must have required property '"+"requirement"+"'"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-if(data.operator === undefined){
-const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "operator"},message:"must have required property '"+"operator"+"'"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-if(data.expected === undefined){
-const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "expected"},message:"must have required property '"+"expected"+"'"};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-for(const key0 in data){
-if(!(((((key0 === "key") || (key0 === "label")) || (key0 === "requirement")) || (key0 === "operator")) || (key0 === "expected"))){
-const err5 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-}
-if(data.key !== undefined){
-let data0 = data.key;
-if(typeof data0 === "string"){
-if(!pattern23.test(data0)){
-const err6 = {instancePath:instancePath+"/key",schemaPath:"#/properties/key/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"+"\""};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-}
-else {
-const err7 = {instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-}
-if(data.label !== undefined){
-let data1 = data.label;
-if(typeof data1 === "string"){
-if(func4(data1) > 500){
-const err8 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/maxLength",keyword:"maxLength",params:{limit: 500},message:"must NOT have more than 500 characters"};
-if(vErrors === null){
-vErrors = [err8];
-}
-else {
-vErrors.push(err8);
-}
-errors++;
-}
-if(func4(data1) < 1){
-const err9 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-}
-if(!pattern7.test(data1)){
-const err10 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
-if(vErrors === null){
-vErrors = [err10];
-}
-else {
-vErrors.push(err10);
-}
-errors++;
-}
-}
-else {
-const err11 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err11];
-}
-else {
-vErrors.push(err11);
-}
-errors++;
-}
-}
-if(data.requirement !== undefined){
-if(!(validate179(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
-vErrors = vErrors === null ? validate179.errors : vErrors.concat(validate179.errors);
-errors = vErrors.length;
-}
-}
-if(data.operator !== undefined){
-if(!(validate188(data.operator, {instancePath:instancePath+"/operator",parentData:data,parentDataProperty:"operator",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
-errors = vErrors.length;
-}
-}
-if(data.expected !== undefined){
-let data4 = data.expected;
-if((typeof data4 == "number") && (isFinite(data4))){
-if(!(formats70.validate(data4))){
-const err12 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
-if(vErrors === null){
-vErrors = [err12];
-}
-else {
-vErrors.push(err12);
-}
-errors++;
-}
-}
-else {
-const err13 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/type",keyword:"type",params:{type: "number"},message:"must be number"};
-if(vErrors === null){
-vErrors = [err13];
-}
-else {
-vErrors.push(err13);
-}
-errors++;
-}
-}
-}
-else {
-const err14 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err14];
-}
-else {
-vErrors.push(err14);
-}
-errors++;
-}
-validate186.errors = vErrors;
-return errors === 0;
-}
-
-const schema100 = {"additionalProperties":false,"type":"object","required":["key","label","requirement","operator","expected"],"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/closed/openapi.yaml/components/schemas/OneOfOperator"},"expected":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/closed/openapi.yaml/components/schemas/AnswerValue"}}}}};
-const schema101 = {"type":"string","enum":["one_of"]};
-
-function validate193(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!(data === "one_of")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema101.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate193.errors = vErrors;
-return errors === 0;
-}
-
-
-function validate191(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.key === undefined){
-const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "key"},message:"must have required property '"+"key"+"'"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(data.label === undefined){
-const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "label"},message:"must have required property '"+"label"+"'"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-if(data.requirement === undefined){
-const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "requirement"},message:"must have required property '"+"requirement"+"'"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-if(data.operator === undefined){
-const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "operator"},message:"must have required property '"+"operator"+"'"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-if(data.expected === undefined){
-const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "expected"},message:"must have required property '"+"expected"+"'"};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-for(const key0 in data){
-if(!(((((key0 === "key") || (key0 === "label")) || (key0 === "requirement")) || (key0 === "operator")) || (key0 === "expected"))){
-const err5 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-}
-if(data.key !== undefined){
-let data0 = data.key;
-if(typeof data0 === "string"){
-if(!pattern23.test(data0)){
-const err6 = {instancePath:instancePath+"/key",schemaPath:"#/properties/key/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"+"\""};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-}
-else {
-const err7 = {instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-}
-if(data.label !== undefined){
-let data1 = data.label;
-if(typeof data1 === "string"){
-if(func4(data1) > 500){
-const err8 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/maxLength",keyword:"maxLength",params:{limit: 500},message:"must NOT have more than 500 characters"};
-if(vErrors === null){
-vErrors = [err8];
-}
-else {
-vErrors.push(err8);
-}
-errors++;
-}
-if(func4(data1) < 1){
-const err9 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-}
-if(!pattern7.test(data1)){
-const err10 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
-if(vErrors === null){
-vErrors = [err10];
-}
-else {
-vErrors.push(err10);
-}
-errors++;
-}
-}
-else {
-const err11 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err11];
-}
-else {
-vErrors.push(err11);
-}
-errors++;
-}
-}
-if(data.requirement !== undefined){
-if(!(validate179(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
-vErrors = vErrors === null ? validate179.errors : vErrors.concat(validate179.errors);
-errors = vErrors.length;
-}
-}
-if(data.operator !== undefined){
-if(!(validate193(data.operator, {instancePath:instancePath+"/operator",parentData:data,parentDataProperty:"operator",rootData}))){
-vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
-errors = vErrors.length;
-}
-}
-if(data.expected !== undefined){
-let data4 = data.expected;
-const _errs10 = errors;
-let valid1 = true;
-const _errs11 = errors;
-if(Array.isArray(data4)){
-if(data4.length > 100){
-const err12 = {};
-if(vErrors === null){
-vErrors = [err12];
-}
-else {
-vErrors.push(err12);
-}
-errors++;
-}
-}
-var _valid0 = _errs11 === errors;
-errors = _errs10;
-if(vErrors !== null){
-if(_errs10){
-vErrors.length = _errs10;
-}
-else {
-vErrors = null;
-}
-}
-if(_valid0){
-const _errs12 = errors;
-if(Array.isArray(data4)){
-const len0 = data4.length;
-for(let i0=0; i0<len0; i0++){
-if(!(validate183(data4[i0], {instancePath:instancePath+"/expected/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate183.errors : vErrors.concat(validate183.errors);
-errors = vErrors.length;
-}
-}
-}
-var _valid0 = _errs12 === errors;
-valid1 = _valid0;
-}
-if(!valid1){
-const err13 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema"};
-if(vErrors === null){
-vErrors = [err13];
-}
-else {
-vErrors.push(err13);
-}
-errors++;
-}
-if(Array.isArray(data4)){
-if(data4.length > 100){
-const err14 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/maxItems",keyword:"maxItems",params:{limit: 100},message:"must NOT have more than 100 items"};
-if(vErrors === null){
-vErrors = [err14];
-}
-else {
-vErrors.push(err14);
-}
-errors++;
-}
-if(data4.length < 1){
-const err15 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
-if(vErrors === null){
-vErrors = [err15];
-}
-else {
-vErrors.push(err15);
-}
-errors++;
-}
-}
-else {
-const err16 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err16];
-}
-else {
-vErrors.push(err16);
-}
-errors++;
-}
-}
-}
-else {
-const err17 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err17];
-}
-else {
-vErrors.push(err17);
-}
-errors++;
-}
-validate191.errors = vErrors;
-return errors === 0;
-}
-
-
-function validate177(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate253(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 const _errs0 = errors;
@@ -11618,8 +9351,8 @@ vErrors = null;
 let ifClause0;
 if(_valid0){
 const _errs4 = errors;
-if(!(validate178(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate178.errors : vErrors.concat(validate178.errors);
+if(!(validate254(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate254.errors : vErrors.concat(validate254.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs4 === errors;
@@ -11684,8 +9417,8 @@ vErrors = null;
 let ifClause1;
 if(_valid1){
 const _errs10 = errors;
-if(!(validate186(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate186.errors : vErrors.concat(validate186.errors);
+if(!(validate125(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 var _valid1 = _errs10 === errors;
@@ -11749,8 +9482,8 @@ vErrors = null;
 let ifClause2;
 if(_valid2){
 const _errs16 = errors;
-if(!(validate191(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+if(!(validate130(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate130.errors : vErrors.concat(validate130.errors);
 errors = vErrors.length;
 }
 var _valid2 = _errs16 === errors;
@@ -11773,7 +9506,7 @@ errors++;
 if(data.operator !== undefined){
 let data3 = data.operator;
 if(!((((data3 === "equals") || (data3 === "at_least")) || (data3 === "at_most")) || (data3 === "one_of"))){
-const err10 = {instancePath:instancePath+"/operator",schemaPath:"#/else/else/else/properties/operator/enum",keyword:"enum",params:{allowedValues: schema93.else.else.else.properties.operator.enum},message:"must be equal to one of the allowed values"};
+const err10 = {instancePath:instancePath+"/operator",schemaPath:"#/else/else/else/properties/operator/enum",keyword:"enum",params:{allowedValues: schema102.else.else.else.properties.operator.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -11836,12 +9569,12 @@ vErrors.push(err14);
 }
 errors++;
 }
-validate177.errors = vErrors;
+validate253.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate173(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate250(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11928,8 +9661,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -11958,8 +9691,8 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate175(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate175.errors : vErrors.concat(validate175.errors);
+if(!(validate56(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate56.errors : vErrors.concat(validate56.errors);
 errors = vErrors.length;
 }
 }
@@ -11995,8 +9728,8 @@ const _errs12 = errors;
 if(Array.isArray(data4)){
 const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate177(data4[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
+if(!(validate253(data4[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate253.errors : vErrors.concat(validate253.errors);
 errors = vErrors.length;
 }
 }
@@ -12038,14 +9771,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate147(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate147.errors : vErrors.concat(validate147.errors);
+if(!(validate180(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate147(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate147.errors : vErrors.concat(validate147.errors);
+if(!(validate180(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
 errors = vErrors.length;
 }
 }
@@ -12060,12 +9793,12 @@ vErrors.push(err14);
 }
 errors++;
 }
-validate173.errors = vErrors;
+validate250.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate172(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate249(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12106,8 +9839,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate173(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate173.errors : vErrors.concat(validate173.errors);
+if(!(validate250(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate250.errors : vErrors.concat(validate250.errors);
 errors = vErrors.length;
 }
 }
@@ -12124,8 +9857,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate151(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate151.errors : vErrors.concat(validate151.errors);
+if(!(validate184(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate184.errors : vErrors.concat(validate184.errors);
 errors = vErrors.length;
 }
 }
@@ -12140,84 +9873,18 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate172.errors = vErrors;
+validate249.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Job = validate173;
+const closed_openapi_schemas_Job = validate250;
 
-const closed_openapi_schemas_JobApplicationList = validate202;
-const schema102 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplication"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema103 = {"additionalProperties":false,"type":"object","required":["id","job_id","participant_id","status","answers","screening_outcome","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/closed/openapi.yaml/components/schemas/Answers"},"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
-const schema104 = {"type":"string","enum":["submitted","shortlisted","accepted","rejected","withdrawn"]};
-
-function validate205(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!(((((data === "submitted") || (data === "shortlisted")) || (data === "accepted")) || (data === "rejected")) || (data === "withdrawn"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema104.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate205.errors = vErrors;
-return errors === 0;
-}
-
-const schema105 = {"additionalProperties":{"$ref":"/closed/openapi.yaml/components/schemas/AnswerValue"},"type":"object","maxProperties":100};
-
-function validate207(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(Object.keys(data).length > 100){
-const err0 = {instancePath,schemaPath:"#/maxProperties",keyword:"maxProperties",params:{limit: 100},message:"must NOT have more than 100 properties"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-for(const key0 in data){
-if(!(validate183(data[key0], {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data,parentDataProperty:key0,rootData}))){
-vErrors = vErrors === null ? validate183.errors : vErrors.concat(validate183.errors);
-errors = vErrors.length;
-}
-}
-}
-else {
-const err1 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate207.errors = vErrors;
-return errors === 0;
-}
-
+const closed_openapi_schemas_JobApplicationList = validate266;
+const schema104 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplication"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema105 = {"type":"object","required":["id","job_id","participant_id","status","answers","screening_outcome","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"},"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
 const schema106 = {"type":"string","nullable":true,"enum":["meets_all","missing_must_have","missing_nice_to_have",null]};
 
-function validate210(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate271(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((typeof data !== "string") && (data !== null)){
@@ -12240,12 +9907,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate210.errors = vErrors;
+validate271.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate203(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate267(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12342,8 +10009,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -12398,32 +10065,32 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate205(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate64(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate64.errors : vErrors.concat(validate64.errors);
 errors = vErrors.length;
 }
 }
 if(data.answers !== undefined){
-if(!(validate207(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
-vErrors = vErrors === null ? validate207.errors : vErrors.concat(validate207.errors);
+if(!(validate145(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
+vErrors = vErrors === null ? validate145.errors : vErrors.concat(validate145.errors);
 errors = vErrors.length;
 }
 }
 if(data.screening_outcome !== undefined){
-if(!(validate210(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
-vErrors = vErrors === null ? validate210.errors : vErrors.concat(validate210.errors);
+if(!(validate271(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
+vErrors = vErrors === null ? validate271.errors : vErrors.concat(validate271.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate147(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate147.errors : vErrors.concat(validate147.errors);
+if(!(validate180(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate147(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate147.errors : vErrors.concat(validate147.errors);
+if(!(validate180(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
 errors = vErrors.length;
 }
 }
@@ -12438,12 +10105,12 @@ vErrors.push(err13);
 }
 errors++;
 }
-validate203.errors = vErrors;
+validate267.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate202(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate266(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12484,8 +10151,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate203(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate203.errors : vErrors.concat(validate203.errors);
+if(!(validate267(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate267.errors : vErrors.concat(validate267.errors);
 errors = vErrors.length;
 }
 }
@@ -12502,8 +10169,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate151(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate151.errors : vErrors.concat(validate151.errors);
+if(!(validate184(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate184.errors : vErrors.concat(validate184.errors);
 errors = vErrors.length;
 }
 }
@@ -12518,170 +10185,17 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate202.errors = vErrors;
+validate266.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_JobApplication = validate203;
+const closed_openapi_schemas_JobApplication = validate267;
 
-const closed_openapi_schemas_ExportList = validate216;
-const schema107 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Export"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema108 = {"additionalProperties":false,"type":"object","required":["id","resource","format","filters","status","row_count","byte_size","sha256","error","completed_at","expires_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/closed/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/closed/openapi.yaml/components/schemas/ExportFilters"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/ExportStatus"},"row_count":{"type":"integer","format":"int64","nullable":true},"byte_size":{"type":"integer","format":"int64","nullable":true},"sha256":{"type":"string","nullable":true},"error":{"type":"string","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"expires_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
-const schema109 = {"type":"string","enum":["participants","tasks","jobs","job_applications","payments"]};
+const closed_openapi_schemas_ExportList = validate277;
+const schema107 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Export"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema108 = {"type":"object","required":["id","resource","format","filters","status","row_count","byte_size","sha256","error","completed_at","expires_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/open/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/open/openapi.yaml/components/schemas/ExportFilters"},"status":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"},"row_count":{"type":"integer","format":"int64","nullable":true},"byte_size":{"type":"integer","format":"int64","nullable":true},"sha256":{"type":"string","nullable":true},"error":{"type":"string","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"expires_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
 
-function validate219(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!(((((data === "participants") || (data === "tasks")) || (data === "jobs")) || (data === "job_applications")) || (data === "payments"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema109.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate219.errors = vErrors;
-return errors === 0;
-}
-
-const schema110 = {"type":"string","enum":["csv","csv_raw","json"]};
-
-function validate221(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!(((data === "csv") || (data === "csv_raw")) || (data === "json"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema110.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate221.errors = vErrors;
-return errors === 0;
-}
-
-const schema111 = {"additionalProperties":{"type":"string","pattern":"^[^\\x00]*$","maxLength":500},"type":"object","maxProperties":10};
-
-function validate223(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(Object.keys(data).length > 10){
-const err0 = {instancePath,schemaPath:"#/maxProperties",keyword:"maxProperties",params:{limit: 10},message:"must NOT have more than 10 properties"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-for(const key0 in data){
-let data0 = data[key0];
-if(typeof data0 === "string"){
-if(func4(data0) > 500){
-const err1 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 500},message:"must NOT have more than 500 characters"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-if(!pattern0.test(data0)){
-const err2 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-}
-else {
-const err3 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-}
-}
-else {
-const err4 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-validate223.errors = vErrors;
-return errors === 0;
-}
-
-const schema112 = {"type":"string","enum":["queued","processing","completed","failed"]};
-
-function validate225(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!((((data === "queued") || (data === "processing")) || (data === "completed")) || (data === "failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema112.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate225.errors = vErrors;
-return errors === 0;
-}
-
-
-function validate217(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate278(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12828,32 +10342,32 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate219(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate219.errors : vErrors.concat(validate219.errors);
+if(!(validate76(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate76.errors : vErrors.concat(validate76.errors);
 errors = vErrors.length;
 }
 }
 if(data.format !== undefined){
-if(!(validate221(data.format, {instancePath:instancePath+"/format",parentData:data,parentDataProperty:"format",rootData}))){
-vErrors = vErrors === null ? validate221.errors : vErrors.concat(validate221.errors);
+if(!(validate153(data.format, {instancePath:instancePath+"/format",parentData:data,parentDataProperty:"format",rootData}))){
+vErrors = vErrors === null ? validate153.errors : vErrors.concat(validate153.errors);
 errors = vErrors.length;
 }
 }
 if(data.filters !== undefined){
-if(!(validate223(data.filters, {instancePath:instancePath+"/filters",parentData:data,parentDataProperty:"filters",rootData}))){
-vErrors = vErrors === null ? validate223.errors : vErrors.concat(validate223.errors);
+if(!(validate155(data.filters, {instancePath:instancePath+"/filters",parentData:data,parentDataProperty:"filters",rootData}))){
+vErrors = vErrors === null ? validate155.errors : vErrors.concat(validate155.errors);
 errors = vErrors.length;
 }
 }
 if(data.status !== undefined){
-if(!(validate225(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate225.errors : vErrors.concat(validate225.errors);
+if(!(validate74(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate74.errors : vErrors.concat(validate74.errors);
 errors = vErrors.length;
 }
 }
@@ -12870,7 +10384,7 @@ vErrors.push(err14);
 errors++;
 }
 if((typeof data5 == "number") && (isFinite(data5))){
-if(!(formats82.validate(data5))){
+if(!(formats54.validate(data5))){
 const err15 = {instancePath:instancePath+"/row_count",schemaPath:"#/properties/row_count/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err15];
@@ -12895,7 +10409,7 @@ vErrors.push(err16);
 errors++;
 }
 if((typeof data6 == "number") && (isFinite(data6))){
-if(!(formats82.validate(data6))){
+if(!(formats54.validate(data6))){
 const err17 = {instancePath:instancePath+"/byte_size",schemaPath:"#/properties/byte_size/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err17];
@@ -12984,14 +10498,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate147(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate147.errors : vErrors.concat(validate147.errors);
+if(!(validate180(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate147(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate147.errors : vErrors.concat(validate147.errors);
+if(!(validate180(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
 errors = vErrors.length;
 }
 }
@@ -13006,12 +10520,12 @@ vErrors.push(err24);
 }
 errors++;
 }
-validate217.errors = vErrors;
+validate278.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate216(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate277(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13052,8 +10566,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate217(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate217.errors : vErrors.concat(validate217.errors);
+if(!(validate278(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate278.errors : vErrors.concat(validate278.errors);
 errors = vErrors.length;
 }
 }
@@ -13070,8 +10584,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate151(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate151.errors : vErrors.concat(validate151.errors);
+if(!(validate184(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate184.errors : vErrors.concat(validate184.errors);
 errors = vErrors.length;
 }
 }
@@ -13086,17 +10600,48 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate216.errors = vErrors;
+validate277.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Export = validate217;
+const closed_openapi_schemas_Export = validate278;
 
-const getExportFile_200_headers = validate231;
-const schema113 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"content-disposition":{"type":"string"},"repr-digest":{"type":"string","pattern":"^sha-256=:[A-Za-z0-9+/]{43}=:$"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition","repr-digest"]};
-const pattern95 = new RegExp("^sha-256=:[A-Za-z0-9+/]{43}=:$", "u");
+const getExportFile_200_headers = validate288;
+const schema109 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"content-disposition":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"},"repr-digest":{"$ref":"/shared/openapi.yaml/components/headers/Repr-Digest/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition","repr-digest"]};
+const schema110 = {"type":"string","pattern":"^sha-256=:[A-Za-z0-9+/]{43}=:$"};
+const pattern46 = new RegExp("^sha-256=:[A-Za-z0-9+/]{43}=:$", "u");
 
-function validate231(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate296(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data === "string"){
+if(!pattern46.test(data)){
+const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^sha-256=:[A-Za-z0-9+/]{43}=:$"},message:"must match pattern \""+"^sha-256=:[A-Za-z0-9+/]{43}=:$"+"\""};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+}
+else {
+const err1 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate296.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate288(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13181,10 +10726,56 @@ vErrors.push(err7);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-let data0 = data["x-request-id"];
-if(typeof data0 === "string"){
-if(!pattern37.test(data0)){
-const err8 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
+if(!(validate163(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate163.errors : vErrors.concat(validate163.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate165(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate165.errors : vErrors.concat(validate165.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate167(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+vErrors = vErrors === null ? validate167.errors : vErrors.concat(validate167.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate169(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+vErrors = vErrors === null ? validate169.errors : vErrors.concat(validate169.errors);
+errors = vErrors.length;
+}
+}
+if(data.ratelimit !== undefined){
+if(!(validate171(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate171.errors : vErrors.concat(validate171.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate173(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate173.errors : vErrors.concat(validate173.errors);
+errors = vErrors.length;
+}
+}
+if(data["content-disposition"] !== undefined){
+if(!(validate191(data["content-disposition"], {instancePath:instancePath+"/content-disposition",parentData:data,parentDataProperty:"content-disposition",rootData}))){
+vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+errors = vErrors.length;
+}
+}
+if(data["repr-digest"] !== undefined){
+if(!(validate296(data["repr-digest"], {instancePath:instancePath+"/repr-digest",parentData:data,parentDataProperty:"repr-digest",rootData}))){
+vErrors = vErrors === null ? validate296.errors : vErrors.concat(validate296.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err8 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -13193,256 +10784,15 @@ vErrors.push(err8);
 }
 errors++;
 }
-}
-else {
-const err9 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-let data1 = data["x-ratelimit-limit"];
-if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
-const err10 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema113.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err10];
-}
-else {
-vErrors.push(err10);
-}
-errors++;
-}
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 < 1 || isNaN(data1)){
-const err11 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err11];
-}
-else {
-vErrors.push(err11);
-}
-errors++;
-}
-if(!(formats0.validate(data1))){
-const err12 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err12];
-}
-else {
-vErrors.push(err12);
-}
-errors++;
-}
-}
-if(typeof data1 === "string"){
-if(!pattern38.test(data1)){
-const err13 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err13];
-}
-else {
-vErrors.push(err13);
-}
-errors++;
-}
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-let data2 = data["x-ratelimit-remaining"];
-if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
-const err14 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema113.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err14];
-}
-else {
-vErrors.push(err14);
-}
-errors++;
-}
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 < 0 || isNaN(data2)){
-const err15 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
-if(vErrors === null){
-vErrors = [err15];
-}
-else {
-vErrors.push(err15);
-}
-errors++;
-}
-if(!(formats0.validate(data2))){
-const err16 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err16];
-}
-else {
-vErrors.push(err16);
-}
-errors++;
-}
-}
-if(typeof data2 === "string"){
-if(!pattern38.test(data2)){
-const err17 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err17];
-}
-else {
-vErrors.push(err17);
-}
-errors++;
-}
-}
-}
-if(data["x-ratelimit-reset"] !== undefined){
-let data3 = data["x-ratelimit-reset"];
-if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
-const err18 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema113.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
-if(vErrors === null){
-vErrors = [err18];
-}
-else {
-vErrors.push(err18);
-}
-errors++;
-}
-if((typeof data3 == "number") && (isFinite(data3))){
-if(!(formats82.validate(data3))){
-const err19 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
-if(vErrors === null){
-vErrors = [err19];
-}
-else {
-vErrors.push(err19);
-}
-errors++;
-}
-}
-if(typeof data3 === "string"){
-if(!pattern38.test(data3)){
-const err20 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err20];
-}
-else {
-vErrors.push(err20);
-}
-errors++;
-}
-}
-}
-if(data.ratelimit !== undefined){
-let data4 = data.ratelimit;
-if(typeof data4 === "string"){
-if(!pattern41.test(data4)){
-const err21 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err21];
-}
-else {
-vErrors.push(err21);
-}
-errors++;
-}
-}
-else {
-const err22 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err22];
-}
-else {
-vErrors.push(err22);
-}
-errors++;
-}
-}
-if(data["ratelimit-policy"] !== undefined){
-let data5 = data["ratelimit-policy"];
-if(typeof data5 === "string"){
-if(!pattern42.test(data5)){
-const err23 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err23];
-}
-else {
-vErrors.push(err23);
-}
-errors++;
-}
-}
-else {
-const err24 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err24];
-}
-else {
-vErrors.push(err24);
-}
-errors++;
-}
-}
-if(data["content-disposition"] !== undefined){
-if(typeof data["content-disposition"] !== "string"){
-const err25 = {instancePath:instancePath+"/content-disposition",schemaPath:"#/properties/content-disposition/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err25];
-}
-else {
-vErrors.push(err25);
-}
-errors++;
-}
-}
-if(data["repr-digest"] !== undefined){
-let data7 = data["repr-digest"];
-if(typeof data7 === "string"){
-if(!pattern95.test(data7)){
-const err26 = {instancePath:instancePath+"/repr-digest",schemaPath:"#/properties/repr-digest/pattern",keyword:"pattern",params:{pattern: "^sha-256=:[A-Za-z0-9+/]{43}=:$"},message:"must match pattern \""+"^sha-256=:[A-Za-z0-9+/]{43}=:$"+"\""};
-if(vErrors === null){
-vErrors = [err26];
-}
-else {
-vErrors.push(err26);
-}
-errors++;
-}
-}
-else {
-const err27 = {instancePath:instancePath+"/repr-digest",schemaPath:"#/properties/repr-digest/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err27];
-}
-else {
-vErrors.push(err27);
-}
-errors++;
-}
-}
-}
-else {
-const err28 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err28];
-}
-else {
-vErrors.push(err28);
-}
-errors++;
-}
-validate231.errors = vErrors;
+validate288.errors = vErrors;
 return errors === 0;
 }
 
-const getExportFile_200_body = validate232;
-const schema114 = {"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/ExportedRecord"}};
-const schema115 = {"additionalProperties":true,"type":"object"};
+const getExportFile_200_body = validate298;
+const schema111 = {"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/ExportedRecord"}};
+const schema112 = {"type":"object","additionalProperties":true};
 
-function validate233(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate299(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13457,19 +10807,19 @@ vErrors.push(err0);
 }
 errors++;
 }
-validate233.errors = vErrors;
+validate299.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate232(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate298(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(Array.isArray(data)){
 const len0 = data.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate233(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate233.errors : vErrors.concat(validate233.errors);
+if(!(validate299(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate299.errors : vErrors.concat(validate299.errors);
 errors = vErrors.length;
 }
 }
@@ -13484,73 +10834,15 @@ vErrors.push(err0);
 }
 errors++;
 }
-validate232.errors = vErrors;
+validate298.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_PaymentList = validate235;
-const schema116 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Payment"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema117 = {"additionalProperties":false,"type":"object","required":["id","participant_id","task_id","amount_minor","currency","status","note","paid_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64"},"currency":{"$ref":"/closed/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true},"paid_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
-const schema118 = {"type":"string","enum":["AED","AFN","ALL","AMD","AOA","ARS","AUD","AWG","AZN","BAM","BBD","BDT","BHD","BIF","BMD","BND","BOB","BRL","BSD","BTN","BWP","BYN","BZD","CAD","CDF","CHF","CLP","CNY","COP","CRC","CUP","CVE","CZK","DJF","DKK","DOP","DZD","EGP","ERN","ETB","EUR","FJD","FKP","GBP","GEL","GHS","GIP","GMD","GNF","GTQ","GYD","HKD","HNL","HTG","HUF","IDR","ILS","INR","IQD","IRR","ISK","JMD","JOD","JPY","KES","KGS","KHR","KMF","KPW","KRW","KWD","KYD","KZT","LAK","LBP","LKR","LRD","LSL","LYD","MAD","MDL","MGA","MKD","MMK","MNT","MOP","MRU","MUR","MVR","MWK","MXN","MYR","MZN","NAD","NGN","NIO","NOK","NPR","NZD","OMR","PAB","PEN","PGK","PHP","PKR","PLN","PYG","QAR","RON","RSD","RUB","RWF","SAR","SBD","SCR","SDG","SEK","SGD","SHP","SLE","SOS","SRD","SSP","STN","SVC","SYP","SZL","THB","TJS","TMT","TND","TOP","TRY","TTD","TWD","TZS","UAH","UGX","USD","UYU","UZS","VED","VES","VND","VUV","WST","XAF","XCD","XCG","XOF","XPF","YER","ZAR","ZMW","ZWG"]};
+const closed_openapi_schemas_PaymentList = validate301;
+const schema113 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Payment"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema114 = {"type":"object","required":["id","participant_id","task_id","amount_minor","currency","status","note","paid_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64"},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true},"paid_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
 
-function validate238(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!(((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((data === "AED") || (data === "AFN")) || (data === "ALL")) || (data === "AMD")) || (data === "AOA")) || (data === "ARS")) || (data === "AUD")) || (data === "AWG")) || (data === "AZN")) || (data === "BAM")) || (data === "BBD")) || (data === "BDT")) || (data === "BHD")) || (data === "BIF")) || (data === "BMD")) || (data === "BND")) || (data === "BOB")) || (data === "BRL")) || (data === "BSD")) || (data === "BTN")) || (data === "BWP")) || (data === "BYN")) || (data === "BZD")) || (data === "CAD")) || (data === "CDF")) || (data === "CHF")) || (data === "CLP")) || (data === "CNY")) || (data === "COP")) || (data === "CRC")) || (data === "CUP")) || (data === "CVE")) || (data === "CZK")) || (data === "DJF")) || (data === "DKK")) || (data === "DOP")) || (data === "DZD")) || (data === "EGP")) || (data === "ERN")) || (data === "ETB")) || (data === "EUR")) || (data === "FJD")) || (data === "FKP")) || (data === "GBP")) || (data === "GEL")) || (data === "GHS")) || (data === "GIP")) || (data === "GMD")) || (data === "GNF")) || (data === "GTQ")) || (data === "GYD")) || (data === "HKD")) || (data === "HNL")) || (data === "HTG")) || (data === "HUF")) || (data === "IDR")) || (data === "ILS")) || (data === "INR")) || (data === "IQD")) || (data === "IRR")) || (data === "ISK")) || (data === "JMD")) || (data === "JOD")) || (data === "JPY")) || (data === "KES")) || (data === "KGS")) || (data === "KHR")) || (data === "KMF")) || (data === "KPW")) || (data === "KRW")) || (data === "KWD")) || (data === "KYD")) || (data === "KZT")) || (data === "LAK")) || (data === "LBP")) || (data === "LKR")) || (data === "LRD")) || (data === "LSL")) || (data === "LYD")) || (data === "MAD")) || (data === "MDL")) || (data === "MGA")) || (data === "MKD")) || (data === "MMK")) || (data === "MNT")) || (data === "MOP")) || (data === "MRU")) || (data === "MUR")) || (data === "MVR")) || (data === "MWK")) || (data === "MXN")) || (data === "MYR")) || (data === "MZN")) || (data === "NAD")) || (data === "NGN")) || (data === "NIO")) || (data === "NOK")) || (data === "NPR")) || (data === "NZD")) || (data === "OMR")) || (data === "PAB")) || (data === "PEN")) || (data === "PGK")) || (data === "PHP")) || (data === "PKR")) || (data === "PLN")) || (data === "PYG")) || (data === "QAR")) || (data === "RON")) || (data === "RSD")) || (data === "RUB")) || (data === "RWF")) || (data === "SAR")) || (data === "SBD")) || (data === "SCR")) || (data === "SDG")) || (data === "SEK")) || (data === "SGD")) || (data === "SHP")) || (data === "SLE")) || (data === "SOS")) || (data === "SRD")) || (data === "SSP")) || (data === "STN")) || (data === "SVC")) || (data === "SYP")) || (data === "SZL")) || (data === "THB")) || (data === "TJS")) || (data === "TMT")) || (data === "TND")) || (data === "TOP")) || (data === "TRY")) || (data === "TTD")) || (data === "TWD")) || (data === "TZS")) || (data === "UAH")) || (data === "UGX")) || (data === "USD")) || (data === "UYU")) || (data === "UZS")) || (data === "VED")) || (data === "VES")) || (data === "VND")) || (data === "VUV")) || (data === "WST")) || (data === "XAF")) || (data === "XCD")) || (data === "XCG")) || (data === "XOF")) || (data === "XPF")) || (data === "YER")) || (data === "ZAR")) || (data === "ZMW")) || (data === "ZWG"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema118.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate238.errors = vErrors;
-return errors === 0;
-}
-
-const schema119 = {"type":"string","enum":["pending","paid","cancelled"]};
-
-function validate240(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!(((data === "pending") || (data === "paid")) || (data === "cancelled"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema119.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate240.errors = vErrors;
-return errors === 0;
-}
-
-
-function validate236(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate302(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13655,7 +10947,7 @@ vErrors.push(err9);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema117.properties, key0))){
+if(!(func2.call(schema114.properties, key0))){
 const err10 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err10];
@@ -13667,8 +10959,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -13735,7 +11027,7 @@ vErrors.push(err15);
 errors++;
 }
 if((typeof data3 == "number") && (isFinite(data3))){
-if(!(formats82.validate(data3))){
+if(!(formats54.validate(data3))){
 const err16 = {instancePath:instancePath+"/amount_minor",schemaPath:"#/properties/amount_minor/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err16];
@@ -13748,14 +11040,14 @@ errors++;
 }
 }
 if(data.currency !== undefined){
-if(!(validate238(data.currency, {instancePath:instancePath+"/currency",parentData:data,parentDataProperty:"currency",rootData}))){
-vErrors = vErrors === null ? validate238.errors : vErrors.concat(validate238.errors);
+if(!(validate86(data.currency, {instancePath:instancePath+"/currency",parentData:data,parentDataProperty:"currency",rootData}))){
+vErrors = vErrors === null ? validate86.errors : vErrors.concat(validate86.errors);
 errors = vErrors.length;
 }
 }
 if(data.status !== undefined){
-if(!(validate240(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate240.errors : vErrors.concat(validate240.errors);
+if(!(validate84(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate84.errors : vErrors.concat(validate84.errors);
 errors = vErrors.length;
 }
 }
@@ -13798,14 +11090,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate147(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate147.errors : vErrors.concat(validate147.errors);
+if(!(validate180(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate147(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate147.errors : vErrors.concat(validate147.errors);
+if(!(validate180(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
 errors = vErrors.length;
 }
 }
@@ -13820,12 +11112,12 @@ vErrors.push(err20);
 }
 errors++;
 }
-validate236.errors = vErrors;
+validate302.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate235(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate301(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13866,8 +11158,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate236(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate236.errors : vErrors.concat(validate236.errors);
+if(!(validate302(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate302.errors : vErrors.concat(validate302.errors);
 errors = vErrors.length;
 }
 }
@@ -13884,8 +11176,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate151(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate151.errors : vErrors.concat(validate151.errors);
+if(!(validate184(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate184.errors : vErrors.concat(validate184.errors);
 errors = vErrors.length;
 }
 }
@@ -13900,19 +11192,19 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate235.errors = vErrors;
+validate301.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Payment = validate236;
+const closed_openapi_schemas_Payment = validate302;
 
-const closed_openapi_schemas_EventList = validate246;
-const schema120 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Event"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema121 = {"if":{"type":"object","properties":{"event_type":{"enum":["participant.created","participant.updated","participant.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["task.created","task.completed","task.updated","task.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job.created","job.updated","job.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job_application.created"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job_application.status_changed","job_application.updated","job_application.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["payment.created","payment.paid","payment.updated","payment.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["export.created","export.completed","export.failed"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEvent"},"else":{"type":"object","properties":{"event_type":{"enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed"]}},"required":["event_type"]}}}}}}}};
-const schema122 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
-const schema123 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted"]};
+const closed_openapi_schemas_EventList = validate310;
+const schema115 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Event"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema116 = {"if":{"type":"object","properties":{"event_type":{"enum":["participant.created","participant.updated","participant.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["task.created","task.completed","task.updated","task.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job.created","job.updated","job.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job_application.created"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job_application.status_changed","job_application.updated","job_application.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["payment.created","payment.paid","payment.updated","payment.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["export.created","export.completed","export.failed"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEvent"},"else":{"type":"object","properties":{"event_type":{"enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed"]}},"required":["event_type"]}}}}}}}};
+const schema117 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema118 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted"]};
 
-function validate250(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate314(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -13926,7 +11218,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "participant.created") || (data === "participant.updated")) || (data === "participant.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema123.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema118.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -13935,14 +11227,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate250.errors = vErrors;
+validate314.errors = vErrors;
 return errors === 0;
 }
 
-const schema124 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
-const schema125 = {"type":"string","enum":["participant"]};
+const schema119 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}},"additionalProperties":false};
+const schema120 = {"type":"string","enum":["participant"]};
 
-function validate253(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate317(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -13956,7 +11248,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "participant")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema125.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema120.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -13965,12 +11257,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate253.errors = vErrors;
+validate317.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate252(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate316(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14007,14 +11299,14 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate253(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate253.errors : vErrors.concat(validate253.errors);
+if(!(validate317(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate317.errors : vErrors.concat(validate317.errors);
 errors = vErrors.length;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -14029,13 +11321,13 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate252.errors = vErrors;
+validate316.errors = vErrors;
 return errors === 0;
 }
 
-const schema126 = {"type":"array","maxItems":0,"if":{"maxItems":0},"then":{"items":{}}};
+const schema121 = {"type":"array","maxItems":0,"if":{"maxItems":0},"then":{"items":{}}};
 
-function validate257(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate321(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 const _errs1 = errors;
@@ -14100,20 +11392,20 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate257.errors = vErrors;
+validate321.errors = vErrors;
 return errors === 0;
 }
 
-const schema127 = {"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}};
+const schema122 = {"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}};
 
-function validate260(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate324(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(Array.isArray(data)){
 const len0 = data.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate143(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -14128,12 +11420,12 @@ vErrors.push(err0);
 }
 errors++;
 }
-validate260.errors = vErrors;
+validate324.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate248(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate312(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14200,38 +11492,38 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate250(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate250.errors : vErrors.concat(validate250.errors);
+if(!(validate314(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate252(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate252.errors : vErrors.concat(validate252.errors);
+if(!(validate316(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate316.errors : vErrors.concat(validate316.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate257(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate257.errors : vErrors.concat(validate257.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate147(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate147.errors : vErrors.concat(validate147.errors);
+if(!(validate180(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate260(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate260.errors : vErrors.concat(validate260.errors);
+if(!(validate324(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate324.errors : vErrors.concat(validate324.errors);
 errors = vErrors.length;
 }
 }
@@ -14246,14 +11538,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate248.errors = vErrors;
+validate312.errors = vErrors;
 return errors === 0;
 }
 
-const schema128 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
-const schema129 = {"type":"string","enum":["task.created","task.completed","task.updated","task.deleted"]};
+const schema123 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema124 = {"type":"string","enum":["task.created","task.completed","task.updated","task.deleted"]};
 
-function validate266(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate330(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -14267,7 +11559,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "task.created") || (data === "task.completed")) || (data === "task.updated")) || (data === "task.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema129.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema124.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -14276,14 +11568,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate266.errors = vErrors;
+validate330.errors = vErrors;
 return errors === 0;
 }
 
-const schema130 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
-const schema131 = {"type":"string","enum":["task"]};
+const schema125 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}},"additionalProperties":false};
+const schema126 = {"type":"string","enum":["task"]};
 
-function validate269(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate333(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -14297,7 +11589,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "task")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema131.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema126.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -14306,12 +11598,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate269.errors = vErrors;
+validate333.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate268(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate332(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14348,14 +11640,14 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate269(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate269.errors : vErrors.concat(validate269.errors);
+if(!(validate333(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate333.errors : vErrors.concat(validate333.errors);
 errors = vErrors.length;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -14370,12 +11662,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate268.errors = vErrors;
+validate332.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate264(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate328(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14442,38 +11734,38 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate266(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate266.errors : vErrors.concat(validate266.errors);
+if(!(validate330(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate330.errors : vErrors.concat(validate330.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate268(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate268.errors : vErrors.concat(validate268.errors);
+if(!(validate332(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate332.errors : vErrors.concat(validate332.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate257(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate257.errors : vErrors.concat(validate257.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate147(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate147.errors : vErrors.concat(validate147.errors);
+if(!(validate180(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate260(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate260.errors : vErrors.concat(validate260.errors);
+if(!(validate324(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate324.errors : vErrors.concat(validate324.errors);
 errors = vErrors.length;
 }
 }
@@ -14488,14 +11780,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate264.errors = vErrors;
+validate328.errors = vErrors;
 return errors === 0;
 }
 
-const schema132 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
-const schema133 = {"type":"string","enum":["job.created","job.updated","job.deleted"]};
+const schema127 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema128 = {"type":"string","enum":["job.created","job.updated","job.deleted"]};
 
-function validate279(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate343(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -14509,7 +11801,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "job.created") || (data === "job.updated")) || (data === "job.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema133.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema128.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -14518,14 +11810,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate279.errors = vErrors;
+validate343.errors = vErrors;
 return errors === 0;
 }
 
-const schema134 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
-const schema135 = {"type":"string","enum":["job"]};
+const schema129 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}},"additionalProperties":false};
+const schema130 = {"type":"string","enum":["job"]};
 
-function validate282(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate346(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -14539,7 +11831,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "job")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema135.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema130.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -14548,12 +11840,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate282.errors = vErrors;
+validate346.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate281(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate345(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14590,14 +11882,14 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate282(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate282.errors : vErrors.concat(validate282.errors);
+if(!(validate346(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate346.errors : vErrors.concat(validate346.errors);
 errors = vErrors.length;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -14612,12 +11904,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate281.errors = vErrors;
+validate345.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate277(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate341(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14684,38 +11976,38 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate279(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate279.errors : vErrors.concat(validate279.errors);
+if(!(validate343(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate343.errors : vErrors.concat(validate343.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate281(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate281.errors : vErrors.concat(validate281.errors);
+if(!(validate345(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate345.errors : vErrors.concat(validate345.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate257(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate257.errors : vErrors.concat(validate257.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate147(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate147.errors : vErrors.concat(validate147.errors);
+if(!(validate180(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate260(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate260.errors : vErrors.concat(validate260.errors);
+if(!(validate324(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate324.errors : vErrors.concat(validate324.errors);
 errors = vErrors.length;
 }
 }
@@ -14730,14 +12022,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate277.errors = vErrors;
+validate341.errors = vErrors;
 return errors === 0;
 }
 
-const schema136 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
-const schema137 = {"type":"string","enum":["job_application.created"]};
+const schema131 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema132 = {"type":"string","enum":["job_application.created"]};
 
-function validate292(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate356(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -14751,7 +12043,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "job_application.created")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema137.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema132.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -14760,14 +12052,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate292.errors = vErrors;
+validate356.errors = vErrors;
 return errors === 0;
 }
 
-const schema138 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
-const schema139 = {"type":"string","enum":["job_application"]};
+const schema133 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}},"additionalProperties":false};
+const schema134 = {"type":"string","enum":["job_application"]};
 
-function validate295(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate359(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -14781,7 +12073,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "job_application")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema139.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema134.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -14790,12 +12082,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate295.errors = vErrors;
+validate359.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate294(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate358(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14832,14 +12124,14 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate295(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate295.errors : vErrors.concat(validate295.errors);
+if(!(validate359(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate359.errors : vErrors.concat(validate359.errors);
 errors = vErrors.length;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -14854,13 +12146,13 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate294.errors = vErrors;
+validate358.errors = vErrors;
 return errors === 0;
 }
 
-const schema140 = {"additionalProperties":false,"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"}}};
+const schema135 = {"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"}},"additionalProperties":false};
 
-function validate299(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate363(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14887,8 +12179,8 @@ errors++;
 }
 }
 if(data.screening_outcome !== undefined){
-if(!(validate210(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
-vErrors = vErrors === null ? validate210.errors : vErrors.concat(validate210.errors);
+if(!(validate271(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
+vErrors = vErrors === null ? validate271.errors : vErrors.concat(validate271.errors);
 errors = vErrors.length;
 }
 }
@@ -14903,12 +12195,12 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate299.errors = vErrors;
+validate363.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate290(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate354(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14975,38 +12267,38 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate292(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate292.errors : vErrors.concat(validate292.errors);
+if(!(validate356(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate356.errors : vErrors.concat(validate356.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate294(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
+if(!(validate358(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate358.errors : vErrors.concat(validate358.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate299(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate299.errors : vErrors.concat(validate299.errors);
+if(!(validate363(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate363.errors : vErrors.concat(validate363.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate147(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate147.errors : vErrors.concat(validate147.errors);
+if(!(validate180(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate260(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate260.errors : vErrors.concat(validate260.errors);
+if(!(validate324(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate324.errors : vErrors.concat(validate324.errors);
 errors = vErrors.length;
 }
 }
@@ -15021,14 +12313,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate290.errors = vErrors;
+validate354.errors = vErrors;
 return errors === 0;
 }
 
-const schema141 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
-const schema142 = {"type":"string","enum":["job_application.status_changed","job_application.updated","job_application.deleted"]};
+const schema136 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema137 = {"type":"string","enum":["job_application.status_changed","job_application.updated","job_application.deleted"]};
 
-function validate307(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate371(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -15042,7 +12334,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "job_application.status_changed") || (data === "job_application.updated")) || (data === "job_application.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema142.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema137.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -15051,12 +12343,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate307.errors = vErrors;
+validate371.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate305(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate369(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15123,38 +12415,38 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate307(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate307.errors : vErrors.concat(validate307.errors);
+if(!(validate371(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate371.errors : vErrors.concat(validate371.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate294(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
+if(!(validate358(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate358.errors : vErrors.concat(validate358.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate257(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate257.errors : vErrors.concat(validate257.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate147(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate147.errors : vErrors.concat(validate147.errors);
+if(!(validate180(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate260(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate260.errors : vErrors.concat(validate260.errors);
+if(!(validate324(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate324.errors : vErrors.concat(validate324.errors);
 errors = vErrors.length;
 }
 }
@@ -15169,14 +12461,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate305.errors = vErrors;
+validate369.errors = vErrors;
 return errors === 0;
 }
 
-const schema143 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
-const schema144 = {"type":"string","enum":["payment.created","payment.paid","payment.updated","payment.deleted"]};
+const schema138 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema139 = {"type":"string","enum":["payment.created","payment.paid","payment.updated","payment.deleted"]};
 
-function validate316(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate380(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -15190,7 +12482,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "payment.created") || (data === "payment.paid")) || (data === "payment.updated")) || (data === "payment.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema144.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema139.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -15199,14 +12491,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate316.errors = vErrors;
+validate380.errors = vErrors;
 return errors === 0;
 }
 
-const schema145 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
-const schema146 = {"type":"string","enum":["payment"]};
+const schema140 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}},"additionalProperties":false};
+const schema141 = {"type":"string","enum":["payment"]};
 
-function validate319(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate383(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -15220,7 +12512,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "payment")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema146.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema141.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -15229,12 +12521,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate319.errors = vErrors;
+validate383.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate318(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate382(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15271,14 +12563,14 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate319(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate319.errors : vErrors.concat(validate319.errors);
+if(!(validate383(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate383.errors : vErrors.concat(validate383.errors);
 errors = vErrors.length;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -15293,12 +12585,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate318.errors = vErrors;
+validate382.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate314(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate378(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15365,38 +12657,38 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate316(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate316.errors : vErrors.concat(validate316.errors);
+if(!(validate380(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate380.errors : vErrors.concat(validate380.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate318(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate318.errors : vErrors.concat(validate318.errors);
+if(!(validate382(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate257(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate257.errors : vErrors.concat(validate257.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate147(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate147.errors : vErrors.concat(validate147.errors);
+if(!(validate180(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate260(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate260.errors : vErrors.concat(validate260.errors);
+if(!(validate324(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate324.errors : vErrors.concat(validate324.errors);
 errors = vErrors.length;
 }
 }
@@ -15411,14 +12703,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate314.errors = vErrors;
+validate378.errors = vErrors;
 return errors === 0;
 }
 
-const schema147 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
-const schema148 = {"type":"string","enum":["export.created","export.completed","export.failed"]};
+const schema142 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema143 = {"type":"string","enum":["export.created","export.completed","export.failed"]};
 
-function validate329(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate393(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -15432,7 +12724,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "export.created") || (data === "export.completed")) || (data === "export.failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema148.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema143.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -15441,14 +12733,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate329.errors = vErrors;
+validate393.errors = vErrors;
 return errors === 0;
 }
 
-const schema149 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
-const schema150 = {"type":"string","enum":["export"]};
+const schema144 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}},"additionalProperties":false};
+const schema145 = {"type":"string","enum":["export"]};
 
-function validate332(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate396(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -15462,7 +12754,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "export")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema150.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema145.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -15471,12 +12763,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate332.errors = vErrors;
+validate396.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate331(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate395(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15513,14 +12805,14 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate332(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate332.errors : vErrors.concat(validate332.errors);
+if(!(validate396(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate396.errors : vErrors.concat(validate396.errors);
 errors = vErrors.length;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -15535,12 +12827,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate331.errors = vErrors;
+validate395.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate327(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate391(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15607,38 +12899,38 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate329(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate329.errors : vErrors.concat(validate329.errors);
+if(!(validate393(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate393.errors : vErrors.concat(validate393.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate331(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
+if(!(validate395(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate395.errors : vErrors.concat(validate395.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate257(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate257.errors : vErrors.concat(validate257.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate147(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate147.errors : vErrors.concat(validate147.errors);
+if(!(validate180(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate260(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate260.errors : vErrors.concat(validate260.errors);
+if(!(validate324(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate324.errors : vErrors.concat(validate324.errors);
 errors = vErrors.length;
 }
 }
@@ -15653,12 +12945,12 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate327.errors = vErrors;
+validate391.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate247(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate311(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 const _errs0 = errors;
@@ -15717,8 +13009,8 @@ vErrors = null;
 let ifClause0;
 if(_valid0){
 const _errs4 = errors;
-if(!(validate248(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate248.errors : vErrors.concat(validate248.errors);
+if(!(validate312(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate312.errors : vErrors.concat(validate312.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs4 === errors;
@@ -15783,8 +13075,8 @@ vErrors = null;
 let ifClause1;
 if(_valid1){
 const _errs10 = errors;
-if(!(validate264(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate264.errors : vErrors.concat(validate264.errors);
+if(!(validate328(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate328.errors : vErrors.concat(validate328.errors);
 errors = vErrors.length;
 }
 var _valid1 = _errs10 === errors;
@@ -15849,8 +13141,8 @@ vErrors = null;
 let ifClause2;
 if(_valid2){
 const _errs16 = errors;
-if(!(validate277(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate277.errors : vErrors.concat(validate277.errors);
+if(!(validate341(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate341.errors : vErrors.concat(validate341.errors);
 errors = vErrors.length;
 }
 var _valid2 = _errs16 === errors;
@@ -15914,8 +13206,8 @@ vErrors = null;
 let ifClause3;
 if(_valid3){
 const _errs22 = errors;
-if(!(validate290(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate290.errors : vErrors.concat(validate290.errors);
+if(!(validate354(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate354.errors : vErrors.concat(validate354.errors);
 errors = vErrors.length;
 }
 var _valid3 = _errs22 === errors;
@@ -15980,8 +13272,8 @@ vErrors = null;
 let ifClause4;
 if(_valid4){
 const _errs28 = errors;
-if(!(validate305(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate305.errors : vErrors.concat(validate305.errors);
+if(!(validate369(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
 errors = vErrors.length;
 }
 var _valid4 = _errs28 === errors;
@@ -16046,8 +13338,8 @@ vErrors = null;
 let ifClause5;
 if(_valid5){
 const _errs34 = errors;
-if(!(validate314(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
+if(!(validate378(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate378.errors : vErrors.concat(validate378.errors);
 errors = vErrors.length;
 }
 var _valid5 = _errs34 === errors;
@@ -16112,8 +13404,8 @@ vErrors = null;
 let ifClause6;
 if(_valid6){
 const _errs40 = errors;
-if(!(validate327(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
+if(!(validate391(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate391.errors : vErrors.concat(validate391.errors);
 errors = vErrors.length;
 }
 var _valid6 = _errs40 === errors;
@@ -16136,7 +13428,7 @@ errors++;
 if(data.event_type !== undefined){
 let data7 = data.event_type;
 if(!(((((((((((((((((((((data7 === "participant.created") || (data7 === "participant.updated")) || (data7 === "participant.deleted")) || (data7 === "task.created")) || (data7 === "task.completed")) || (data7 === "task.updated")) || (data7 === "task.deleted")) || (data7 === "job.created")) || (data7 === "job.updated")) || (data7 === "job.deleted")) || (data7 === "job_application.created")) || (data7 === "job_application.status_changed")) || (data7 === "job_application.updated")) || (data7 === "job_application.deleted")) || (data7 === "payment.created")) || (data7 === "payment.paid")) || (data7 === "payment.updated")) || (data7 === "payment.deleted")) || (data7 === "export.created")) || (data7 === "export.completed")) || (data7 === "export.failed"))){
-const err22 = {instancePath:instancePath+"/event_type",schemaPath:"#/else/else/else/else/else/else/else/properties/event_type/enum",keyword:"enum",params:{allowedValues: schema121.else.else.else.else.else.else.else.properties.event_type.enum},message:"must be equal to one of the allowed values"};
+const err22 = {instancePath:instancePath+"/event_type",schemaPath:"#/else/else/else/else/else/else/else/properties/event_type/enum",keyword:"enum",params:{allowedValues: schema116.else.else.else.else.else.else.else.properties.event_type.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -16255,12 +13547,12 @@ vErrors.push(err30);
 }
 errors++;
 }
-validate247.errors = vErrors;
+validate311.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate246(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate310(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16301,8 +13593,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate247(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate247.errors : vErrors.concat(validate247.errors);
+if(!(validate311(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate311.errors : vErrors.concat(validate311.errors);
 errors = vErrors.length;
 }
 }
@@ -16319,8 +13611,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate151(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate151.errors : vErrors.concat(validate151.errors);
+if(!(validate184(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate184.errors : vErrors.concat(validate184.errors);
 errors = vErrors.length;
 }
 }
@@ -16335,47 +13627,18 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate246.errors = vErrors;
+validate310.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Event = validate247;
+const closed_openapi_schemas_Event = validate311;
 
-const closed_openapi_schemas_EventTypeList = validate342;
-const schema151 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/EventTypeDescription"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema152 = {"additionalProperties":false,"type":"object","required":["name","description","resource_type","data_schema"],"properties":{"name":{"$ref":"/closed/openapi.yaml/components/schemas/EventTypeName"},"description":{"type":"string"},"resource_type":{"$ref":"/closed/openapi.yaml/components/schemas/EventResourceType"},"data_schema":{"additionalProperties":true,"type":"object"}}};
-const schema153 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed"]};
+const closed_openapi_schemas_EventTypeList = validate406;
+const schema146 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/EventTypeDescription"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema147 = {"type":"object","required":["name","description","resource_type","data_schema"],"properties":{"name":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"},"description":{"type":"string"},"resource_type":{"$ref":"/closed/openapi.yaml/components/schemas/EventResourceType"},"data_schema":{"type":"object","additionalProperties":true}},"additionalProperties":false};
+const schema148 = {"type":"string","enum":["participant","task","job","job_application","payment","export"]};
 
-function validate344(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!(((((((((((((((((((((data === "participant.created") || (data === "participant.updated")) || (data === "participant.deleted")) || (data === "task.created")) || (data === "task.completed")) || (data === "task.updated")) || (data === "task.deleted")) || (data === "job.created")) || (data === "job.updated")) || (data === "job.deleted")) || (data === "job_application.created")) || (data === "job_application.status_changed")) || (data === "job_application.updated")) || (data === "job_application.deleted")) || (data === "payment.created")) || (data === "payment.paid")) || (data === "payment.updated")) || (data === "payment.deleted")) || (data === "export.created")) || (data === "export.completed")) || (data === "export.failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema153.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate344.errors = vErrors;
-return errors === 0;
-}
-
-const schema154 = {"type":"string","enum":["participant","task","job","job_application","payment","export"]};
-
-function validate346(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate409(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -16389,7 +13652,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((((data === "participant") || (data === "task")) || (data === "job")) || (data === "job_application")) || (data === "payment")) || (data === "export"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema154.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema148.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -16398,12 +13661,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate346.errors = vErrors;
+validate409.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate343(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate407(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16460,8 +13723,8 @@ errors++;
 }
 }
 if(data.name !== undefined){
-if(!(validate344(data.name, {instancePath:instancePath+"/name",parentData:data,parentDataProperty:"name",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate94(data.name, {instancePath:instancePath+"/name",parentData:data,parentDataProperty:"name",rootData}))){
+vErrors = vErrors === null ? validate94.errors : vErrors.concat(validate94.errors);
 errors = vErrors.length;
 }
 }
@@ -16478,8 +13741,8 @@ errors++;
 }
 }
 if(data.resource_type !== undefined){
-if(!(validate346(data.resource_type, {instancePath:instancePath+"/resource_type",parentData:data,parentDataProperty:"resource_type",rootData}))){
-vErrors = vErrors === null ? validate346.errors : vErrors.concat(validate346.errors);
+if(!(validate409(data.resource_type, {instancePath:instancePath+"/resource_type",parentData:data,parentDataProperty:"resource_type",rootData}))){
+vErrors = vErrors === null ? validate409.errors : vErrors.concat(validate409.errors);
 errors = vErrors.length;
 }
 }
@@ -16509,12 +13772,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate343.errors = vErrors;
+validate407.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate342(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate406(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16555,8 +13818,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate343(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate343.errors : vErrors.concat(validate343.errors);
+if(!(validate407(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate407.errors : vErrors.concat(validate407.errors);
 errors = vErrors.length;
 }
 }
@@ -16573,8 +13836,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate151(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate151.errors : vErrors.concat(validate151.errors);
+if(!(validate184(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate184.errors : vErrors.concat(validate184.errors);
 errors = vErrors.length;
 }
 }
@@ -16589,16 +13852,16 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate342.errors = vErrors;
+validate406.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Me = validate350;
-const schema155 = {"additionalProperties":false,"type":"object","required":["api_key","user","account","rate_limit"],"properties":{"api_key":{"$ref":"/closed/openapi.yaml/components/schemas/ApiKeyInfo"},"user":{"$ref":"/closed/openapi.yaml/components/schemas/User"},"account":{"$ref":"/closed/openapi.yaml/components/schemas/Account"},"rate_limit":{"$ref":"/closed/openapi.yaml/components/schemas/RequestLimit"}}};
-const schema156 = {"additionalProperties":false,"type":"object","required":["id","name","access_level"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"},"access_level":{"$ref":"/closed/openapi.yaml/components/schemas/AccessLevel"}}};
-const schema157 = {"type":"string","enum":["full_access","read_only"]};
+const closed_openapi_schemas_Me = validate413;
+const schema149 = {"type":"object","required":["api_key","user","account","rate_limit"],"properties":{"api_key":{"$ref":"/closed/openapi.yaml/components/schemas/ApiKeyInfo"},"user":{"$ref":"/closed/openapi.yaml/components/schemas/User"},"account":{"$ref":"/closed/openapi.yaml/components/schemas/Account"},"rate_limit":{"$ref":"/closed/openapi.yaml/components/schemas/RequestLimit"}},"additionalProperties":false};
+const schema150 = {"type":"object","required":["id","name","access_level"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"},"access_level":{"$ref":"/closed/openapi.yaml/components/schemas/AccessLevel"}},"additionalProperties":false};
+const schema151 = {"type":"string","enum":["full_access","read_only"]};
 
-function validate353(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate416(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -16612,7 +13875,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "full_access") || (data === "read_only"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema157.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema151.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -16621,12 +13884,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate353.errors = vErrors;
+validate416.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate351(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate414(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16673,8 +13936,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -16691,8 +13954,8 @@ errors++;
 }
 }
 if(data.access_level !== undefined){
-if(!(validate353(data.access_level, {instancePath:instancePath+"/access_level",parentData:data,parentDataProperty:"access_level",rootData}))){
-vErrors = vErrors === null ? validate353.errors : vErrors.concat(validate353.errors);
+if(!(validate416(data.access_level, {instancePath:instancePath+"/access_level",parentData:data,parentDataProperty:"access_level",rootData}))){
+vErrors = vErrors === null ? validate416.errors : vErrors.concat(validate416.errors);
 errors = vErrors.length;
 }
 }
@@ -16707,14 +13970,14 @@ vErrors.push(err5);
 }
 errors++;
 }
-validate351.errors = vErrors;
+validate414.errors = vErrors;
 return errors === 0;
 }
 
-const schema158 = {"additionalProperties":false,"type":"object","required":["id","full_name","email","role","finance_permission"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"full_name":{"type":"string"},"email":{"type":"string"},"role":{"$ref":"/closed/openapi.yaml/components/schemas/UserRole"},"finance_permission":{"$ref":"/closed/openapi.yaml/components/schemas/FinancePermission"}}};
-const schema159 = {"type":"string","enum":["owner","admin","member"]};
+const schema152 = {"type":"object","required":["id","full_name","email","role","finance_permission"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"full_name":{"type":"string"},"email":{"type":"string"},"role":{"$ref":"/closed/openapi.yaml/components/schemas/UserRole"},"finance_permission":{"$ref":"/closed/openapi.yaml/components/schemas/FinancePermission"}},"additionalProperties":false};
+const schema153 = {"type":"string","enum":["owner","admin","member"]};
 
-function validate358(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate421(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -16728,7 +13991,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "owner") || (data === "admin")) || (data === "member"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema159.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema153.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -16737,13 +14000,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate358.errors = vErrors;
+validate421.errors = vErrors;
 return errors === 0;
 }
 
-const schema160 = {"type":"string","enum":["none","read","write"]};
+const schema154 = {"type":"string","enum":["none","read","write"]};
 
-function validate360(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate423(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -16757,7 +14020,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "none") || (data === "read")) || (data === "write"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema160.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema154.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -16766,12 +14029,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate360.errors = vErrors;
+validate423.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate356(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate419(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16838,8 +14101,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -16868,14 +14131,14 @@ errors++;
 }
 }
 if(data.role !== undefined){
-if(!(validate358(data.role, {instancePath:instancePath+"/role",parentData:data,parentDataProperty:"role",rootData}))){
-vErrors = vErrors === null ? validate358.errors : vErrors.concat(validate358.errors);
+if(!(validate421(data.role, {instancePath:instancePath+"/role",parentData:data,parentDataProperty:"role",rootData}))){
+vErrors = vErrors === null ? validate421.errors : vErrors.concat(validate421.errors);
 errors = vErrors.length;
 }
 }
 if(data.finance_permission !== undefined){
-if(!(validate360(data.finance_permission, {instancePath:instancePath+"/finance_permission",parentData:data,parentDataProperty:"finance_permission",rootData}))){
-vErrors = vErrors === null ? validate360.errors : vErrors.concat(validate360.errors);
+if(!(validate423(data.finance_permission, {instancePath:instancePath+"/finance_permission",parentData:data,parentDataProperty:"finance_permission",rootData}))){
+vErrors = vErrors === null ? validate423.errors : vErrors.concat(validate423.errors);
 errors = vErrors.length;
 }
 }
@@ -16890,13 +14153,13 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate356.errors = vErrors;
+validate419.errors = vErrors;
 return errors === 0;
 }
 
-const schema161 = {"additionalProperties":false,"type":"object","required":["id","name"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"}}};
+const schema155 = {"type":"object","required":["id","name"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"}},"additionalProperties":false};
 
-function validate363(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate426(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16933,8 +14196,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate143(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -16961,13 +14224,13 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate363.errors = vErrors;
+validate426.errors = vErrors;
 return errors === 0;
 }
 
-const schema162 = {"additionalProperties":false,"type":"object","required":["limit","window_seconds"],"properties":{"limit":{"type":"integer","format":"int32"},"window_seconds":{"type":"integer","format":"int32"}}};
+const schema156 = {"type":"object","required":["limit","window_seconds"],"properties":{"limit":{"type":"integer","format":"int32"},"window_seconds":{"type":"integer","format":"int32"}},"additionalProperties":false};
 
-function validate366(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate429(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17064,12 +14327,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate366.errors = vErrors;
+validate429.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate350(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate413(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17126,26 +14389,26 @@ errors++;
 }
 }
 if(data.api_key !== undefined){
-if(!(validate351(data.api_key, {instancePath:instancePath+"/api_key",parentData:data,parentDataProperty:"api_key",rootData}))){
-vErrors = vErrors === null ? validate351.errors : vErrors.concat(validate351.errors);
+if(!(validate414(data.api_key, {instancePath:instancePath+"/api_key",parentData:data,parentDataProperty:"api_key",rootData}))){
+vErrors = vErrors === null ? validate414.errors : vErrors.concat(validate414.errors);
 errors = vErrors.length;
 }
 }
 if(data.user !== undefined){
-if(!(validate356(data.user, {instancePath:instancePath+"/user",parentData:data,parentDataProperty:"user",rootData}))){
-vErrors = vErrors === null ? validate356.errors : vErrors.concat(validate356.errors);
+if(!(validate419(data.user, {instancePath:instancePath+"/user",parentData:data,parentDataProperty:"user",rootData}))){
+vErrors = vErrors === null ? validate419.errors : vErrors.concat(validate419.errors);
 errors = vErrors.length;
 }
 }
 if(data.account !== undefined){
-if(!(validate363(data.account, {instancePath:instancePath+"/account",parentData:data,parentDataProperty:"account",rootData}))){
-vErrors = vErrors === null ? validate363.errors : vErrors.concat(validate363.errors);
+if(!(validate426(data.account, {instancePath:instancePath+"/account",parentData:data,parentDataProperty:"account",rootData}))){
+vErrors = vErrors === null ? validate426.errors : vErrors.concat(validate426.errors);
 errors = vErrors.length;
 }
 }
 if(data.rate_limit !== undefined){
-if(!(validate366(data.rate_limit, {instancePath:instancePath+"/rate_limit",parentData:data,parentDataProperty:"rate_limit",rootData}))){
-vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
+if(!(validate429(data.rate_limit, {instancePath:instancePath+"/rate_limit",parentData:data,parentDataProperty:"rate_limit",rootData}))){
+vErrors = vErrors === null ? validate429.errors : vErrors.concat(validate429.errors);
 errors = vErrors.length;
 }
 }
@@ -17160,46 +14423,15 @@ vErrors.push(err5);
 }
 errors++;
 }
-validate350.errors = vErrors;
+validate413.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantCreated = validate368;
-const schema163 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"participant.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-const schema164 = {"type":"string","format":"uuid"};
+const closed_asyncapi_schemas_ParticipantCreated = validate431;
+const schema157 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"participant.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema158 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"participant"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate369(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data === "string"){
-if(!(formats6.test(data))){
-const err0 = {instancePath,schemaPath:"#/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-}
-else {
-const err1 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate369.errors = vErrors;
-return errors === 0;
-}
-
-const schema165 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"participant"},"id":{"type":"string","format":"uuid"}}};
-
-function validate371(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate433(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17294,83 +14526,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate371.errors = vErrors;
-return errors === 0;
-}
-
-const schema166 = {"type":"array","maxItems":0,"if":{"maxItems":0},"then":{"items":{}}};
-
-function validate373(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-const _errs1 = errors;
-let valid0 = true;
-const _errs2 = errors;
-if(Array.isArray(data)){
-if(data.length > 0){
-const err0 = {};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-}
-var _valid0 = _errs2 === errors;
-errors = _errs1;
-if(vErrors !== null){
-if(_errs1){
-vErrors.length = _errs1;
-}
-else {
-vErrors = null;
-}
-}
-if(_valid0){
-const _errs3 = errors;
-var _valid0 = _errs3 === errors;
-valid0 = _valid0;
-}
-if(!valid0){
-const err1 = {instancePath,schemaPath:"#/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-if(Array.isArray(data)){
-if(data.length > 0){
-const err2 = {instancePath,schemaPath:"#/maxItems",keyword:"maxItems",params:{limit: 0},message:"must NOT have more than 0 items"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-}
-else {
-const err3 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-validate373.errors = vErrors;
+validate433.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate368(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate431(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17427,8 +14588,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -17456,14 +14617,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate371(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate371.errors : vErrors.concat(validate371.errors);
+if(!(validate433(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate433.errors : vErrors.concat(validate433.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -17478,18 +14639,18 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate368.errors = vErrors;
+validate431.errors = vErrors;
 return errors === 0;
 }
 
-const open_asyncapi_schemas_DeliveryHeaders = validate375;
-const schema167 = {"type":"object","required":["content-type","user-agent","traceparent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"traceparent":{"type":"string","pattern":"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
-const pattern96 = new RegExp("^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$", "u");
-const pattern97 = new RegExp("^[0-9a-f]{64}$", "u");
-const pattern98 = new RegExp("^[0-9]{10}$", "u");
-const pattern99 = new RegExp("^v1,[A-Za-z0-9+/]{43}=$", "u");
+const open_asyncapi_schemas_DeliveryHeaders = validate436;
+const schema159 = {"type":"object","required":["content-type","user-agent","traceparent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"traceparent":{"type":"string","pattern":"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
+const pattern47 = new RegExp("^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$", "u");
+const pattern48 = new RegExp("^[0-9a-f]{64}$", "u");
+const pattern49 = new RegExp("^[0-9]{10}$", "u");
+const pattern50 = new RegExp("^v1,[A-Za-z0-9+/]{43}=$", "u");
 
-function validate375(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate436(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17622,7 +14783,7 @@ errors++;
 if(data.traceparent !== undefined){
 let data2 = data.traceparent;
 if(typeof data2 === "string"){
-if(!pattern96.test(data2)){
+if(!pattern47.test(data2)){
 const err12 = {instancePath:instancePath+"/traceparent",schemaPath:"#/properties/traceparent/pattern",keyword:"pattern",params:{pattern: "^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},message:"must match pattern \""+"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"+"\""};
 if(vErrors === null){
 vErrors = [err12];
@@ -17672,7 +14833,7 @@ errors++;
 if(data["x-service-signature"] !== undefined){
 let data4 = data["x-service-signature"];
 if(typeof data4 === "string"){
-if(!pattern97.test(data4)){
+if(!pattern48.test(data4)){
 const err16 = {instancePath:instancePath+"/x-service-signature",schemaPath:"#/properties/x-service-signature/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\""};
 if(vErrors === null){
 vErrors = [err16];
@@ -17722,7 +14883,7 @@ errors++;
 if(data["webhook-timestamp"] !== undefined){
 let data6 = data["webhook-timestamp"];
 if(typeof data6 === "string"){
-if(!pattern98.test(data6)){
+if(!pattern49.test(data6)){
 const err20 = {instancePath:instancePath+"/webhook-timestamp",schemaPath:"#/properties/webhook-timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{10}$"},message:"must match pattern \""+"^[0-9]{10}$"+"\""};
 if(vErrors === null){
 vErrors = [err20];
@@ -17747,7 +14908,7 @@ errors++;
 if(data["webhook-signature"] !== undefined){
 let data7 = data["webhook-signature"];
 if(typeof data7 === "string"){
-if(!pattern99.test(data7)){
+if(!pattern50.test(data7)){
 const err22 = {instancePath:instancePath+"/webhook-signature",schemaPath:"#/properties/webhook-signature/pattern",keyword:"pattern",params:{pattern: "^v1,[A-Za-z0-9+/]{43}=$"},message:"must match pattern \""+"^v1,[A-Za-z0-9+/]{43}=$"+"\""};
 if(vErrors === null){
 vErrors = [err22];
@@ -17780,14 +14941,14 @@ vErrors.push(err24);
 }
 errors++;
 }
-validate375.errors = vErrors;
+validate436.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantUpdated = validate376;
-const schema168 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"participant.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_ParticipantUpdated = validate437;
+const schema160 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"participant.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate376(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate437(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17844,8 +15005,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -17873,14 +15034,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate371(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate371.errors : vErrors.concat(validate371.errors);
+if(!(validate433(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate433.errors : vErrors.concat(validate433.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -17895,14 +15056,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate376.errors = vErrors;
+validate437.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantDeleted = validate380;
-const schema169 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"participant.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_ParticipantDeleted = validate441;
+const schema161 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"participant.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate380(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate441(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17959,8 +15120,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -17988,14 +15149,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate371(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate371.errors : vErrors.concat(validate371.errors);
+if(!(validate433(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate433.errors : vErrors.concat(validate433.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -18010,15 +15171,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate380.errors = vErrors;
+validate441.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskCreated = validate384;
-const schema170 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"task.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-const schema171 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"task"},"id":{"type":"string","format":"uuid"}}};
+const closed_asyncapi_schemas_TaskCreated = validate445;
+const schema162 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"task.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema163 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"task"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate386(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate447(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18113,12 +15274,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate386.errors = vErrors;
+validate447.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate384(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate445(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18175,8 +15336,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -18204,14 +15365,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate386(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
+if(!(validate447(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate447.errors : vErrors.concat(validate447.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -18226,14 +15387,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate384.errors = vErrors;
+validate445.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskCompleted = validate389;
-const schema172 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"task.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_TaskCompleted = validate450;
+const schema164 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"task.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate389(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate450(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18290,8 +15451,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -18319,14 +15480,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate386(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
+if(!(validate447(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate447.errors : vErrors.concat(validate447.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -18341,14 +15502,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate389.errors = vErrors;
+validate450.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskUpdated = validate393;
-const schema173 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"task.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_TaskUpdated = validate454;
+const schema165 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"task.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate393(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate454(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18405,8 +15566,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -18434,14 +15595,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate386(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
+if(!(validate447(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate447.errors : vErrors.concat(validate447.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -18456,14 +15617,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate393.errors = vErrors;
+validate454.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskDeleted = validate397;
-const schema174 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"task.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_TaskDeleted = validate458;
+const schema166 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"task.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate397(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate458(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18520,8 +15681,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -18549,14 +15710,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate386(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
+if(!(validate447(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate447.errors : vErrors.concat(validate447.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -18571,15 +15732,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate397.errors = vErrors;
+validate458.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobCreated = validate401;
-const schema175 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-const schema176 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job"},"id":{"type":"string","format":"uuid"}}};
+const closed_asyncapi_schemas_JobCreated = validate462;
+const schema167 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema168 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate403(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate464(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18674,12 +15835,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate403.errors = vErrors;
+validate464.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate401(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate462(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18736,8 +15897,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -18765,14 +15926,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate403(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate403.errors : vErrors.concat(validate403.errors);
+if(!(validate464(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate464.errors : vErrors.concat(validate464.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -18787,14 +15948,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate401.errors = vErrors;
+validate462.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobUpdated = validate406;
-const schema177 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_JobUpdated = validate467;
+const schema169 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate406(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate467(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18851,8 +16012,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -18880,14 +16041,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate403(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate403.errors : vErrors.concat(validate403.errors);
+if(!(validate464(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate464.errors : vErrors.concat(validate464.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -18902,14 +16063,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate406.errors = vErrors;
+validate467.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobDeleted = validate410;
-const schema178 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_JobDeleted = validate471;
+const schema170 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate410(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate471(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18966,8 +16127,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -18995,14 +16156,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate403(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate403.errors : vErrors.concat(validate403.errors);
+if(!(validate464(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate464.errors : vErrors.concat(validate464.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -19017,15 +16178,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate410.errors = vErrors;
+validate471.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationCreated = validate414;
-const schema179 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job_application.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationCreatedData"}}};
-const schema180 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job_application"},"id":{"type":"string","format":"uuid"}}};
+const closed_asyncapi_schemas_JobApplicationCreated = validate475;
+const schema171 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job_application.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationCreatedData"}},"additionalProperties":false};
+const schema172 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job_application"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate416(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate477(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19120,42 +16281,13 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate416.errors = vErrors;
+validate477.errors = vErrors;
 return errors === 0;
 }
 
-const schema181 = {"additionalProperties":false,"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"oneOf":[{"$ref":"/closed/asyncapi.yaml/components/schemas/ScreeningResult"},{"type":"null"}]}}};
-const schema182 = {"type":"string","enum":["meets_all","missing_must_have","missing_nice_to_have"]};
+const schema173 = {"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"oneOf":[{"$ref":"/open/openapi.yaml/components/schemas/ScreeningResult"},{"type":"null"}]}},"additionalProperties":false};
 
-function validate419(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!(((data === "meets_all") || (data === "missing_must_have")) || (data === "missing_nice_to_have"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema182.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate419.errors = vErrors;
-return errors === 0;
-}
-
-
-function validate418(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate479(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19187,8 +16319,8 @@ const _errs3 = errors;
 let valid1 = false;
 let passing0 = null;
 const _errs4 = errors;
-if(!(validate419(data0, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
-vErrors = vErrors === null ? validate419.errors : vErrors.concat(validate419.errors);
+if(!(validate66(data0, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
+vErrors = vErrors === null ? validate66.errors : vErrors.concat(validate66.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs4 === errors;
@@ -19251,12 +16383,12 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate418.errors = vErrors;
+validate479.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate414(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate475(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19313,8 +16445,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -19342,14 +16474,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate416(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate416.errors : vErrors.concat(validate416.errors);
+if(!(validate477(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate418(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate418.errors : vErrors.concat(validate418.errors);
+if(!(validate479(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate479.errors : vErrors.concat(validate479.errors);
 errors = vErrors.length;
 }
 }
@@ -19364,14 +16496,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate414.errors = vErrors;
+validate475.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationStatusChanged = validate422;
-const schema183 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job_application.status_changed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_JobApplicationStatusChanged = validate482;
+const schema174 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job_application.status_changed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate422(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate482(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19428,8 +16560,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -19457,14 +16589,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate416(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate416.errors : vErrors.concat(validate416.errors);
+if(!(validate477(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -19479,14 +16611,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate422.errors = vErrors;
+validate482.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationUpdated = validate426;
-const schema184 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job_application.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_JobApplicationUpdated = validate486;
+const schema175 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job_application.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate426(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate486(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19543,8 +16675,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -19572,14 +16704,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate416(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate416.errors : vErrors.concat(validate416.errors);
+if(!(validate477(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -19594,14 +16726,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate426.errors = vErrors;
+validate486.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationDeleted = validate430;
-const schema185 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job_application.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_JobApplicationDeleted = validate490;
+const schema176 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job_application.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate430(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate490(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19658,8 +16790,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -19687,14 +16819,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate416(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate416.errors : vErrors.concat(validate416.errors);
+if(!(validate477(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -19709,15 +16841,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate430.errors = vErrors;
+validate490.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentCreated = validate434;
-const schema186 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"payment.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-const schema187 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"payment"},"id":{"type":"string","format":"uuid"}}};
+const closed_asyncapi_schemas_PaymentCreated = validate494;
+const schema177 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"payment.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema178 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"payment"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate436(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate496(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19812,12 +16944,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate436.errors = vErrors;
+validate496.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate434(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate494(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19874,8 +17006,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -19903,14 +17035,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate436(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate436.errors : vErrors.concat(validate436.errors);
+if(!(validate496(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate496.errors : vErrors.concat(validate496.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -19925,14 +17057,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate434.errors = vErrors;
+validate494.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentPaid = validate439;
-const schema188 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"payment.paid"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_PaymentPaid = validate499;
+const schema179 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"payment.paid"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate439(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate499(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19989,8 +17121,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -20018,14 +17150,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate436(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate436.errors : vErrors.concat(validate436.errors);
+if(!(validate496(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate496.errors : vErrors.concat(validate496.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -20040,14 +17172,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate439.errors = vErrors;
+validate499.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentUpdated = validate443;
-const schema189 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"payment.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_PaymentUpdated = validate503;
+const schema180 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"payment.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate443(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate503(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -20104,8 +17236,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -20133,14 +17265,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate436(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate436.errors : vErrors.concat(validate436.errors);
+if(!(validate496(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate496.errors : vErrors.concat(validate496.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -20155,14 +17287,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate443.errors = vErrors;
+validate503.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentDeleted = validate447;
-const schema190 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"payment.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_PaymentDeleted = validate507;
+const schema181 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"payment.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate447(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate507(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -20219,8 +17351,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -20248,14 +17380,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate436(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate436.errors : vErrors.concat(validate436.errors);
+if(!(validate496(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate496.errors : vErrors.concat(validate496.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -20270,15 +17402,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate447.errors = vErrors;
+validate507.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportCreated = validate451;
-const schema191 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"export.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-const schema192 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"export"},"id":{"type":"string","format":"uuid"}}};
+const closed_asyncapi_schemas_ExportCreated = validate511;
+const schema182 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"export.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema183 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"export"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate453(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate513(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -20373,12 +17505,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate453.errors = vErrors;
+validate513.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate451(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate511(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -20435,8 +17567,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -20464,14 +17596,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate453(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate453.errors : vErrors.concat(validate453.errors);
+if(!(validate513(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate513.errors : vErrors.concat(validate513.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -20486,14 +17618,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate451.errors = vErrors;
+validate511.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportCompleted = validate456;
-const schema193 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"export.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_ExportCompleted = validate516;
+const schema184 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"export.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate456(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate516(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -20550,8 +17682,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -20579,14 +17711,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate453(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate453.errors : vErrors.concat(validate453.errors);
+if(!(validate513(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate513.errors : vErrors.concat(validate513.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -20601,14 +17733,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate456.errors = vErrors;
+validate516.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportFailed = validate460;
-const schema194 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"export.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_ExportFailed = validate520;
+const schema185 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"export.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate460(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate520(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -20665,8 +17797,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -20694,14 +17826,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate453(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate453.errors : vErrors.concat(validate453.errors);
+if(!(validate513(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate513.errors : vErrors.concat(validate513.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -20716,15 +17848,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate460.errors = vErrors;
+validate520.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_WebhookTest = validate464;
-const schema195 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"webhook.test"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/WebhookReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-const schema196 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"webhook"},"id":{"type":"string","format":"uuid"}}};
+const closed_asyncapi_schemas_WebhookTest = validate524;
+const schema186 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"webhook.test"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/WebhookReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema187 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"webhook"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate466(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate526(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -20819,12 +17951,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate466.errors = vErrors;
+validate526.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate464(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate524(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -20881,8 +18013,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate369(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
+if(!(validate177(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -20910,14 +18042,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate466(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate466.errors : vErrors.concat(validate466.errors);
+if(!(validate526(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate526.errors : vErrors.concat(validate526.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate373(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate321(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
@@ -20932,7 +18064,7 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate464.errors = vErrors;
+validate524.errors = vErrors;
 return errors === 0;
 }
 

@@ -1,5 +1,5 @@
 /** Compiles schemas of the contract to functions of one JavaScript module, with Ajv. */
-import type { CodeOptions, ValidateFunction } from 'ajv'
+import type { Ajv, CodeOptions, ValidateFunction } from 'ajv'
 import standalone from 'ajv/dist/standalone/index.js'
 import { findTag, listOptions } from '../model/alternatives.ts'
 import { dereference, locate } from '../model/references.ts'
@@ -12,100 +12,84 @@ import { failAtCulprit } from './culprit.ts'
  *  service sends. */
 export type Openness = 'open' | 'closed'
 
-export interface Compiler {
-  /** The schema for Ajv, with its references replaced by IDs of this compiler. */
-  prepare(placed: Located<Schema>, openness: Openness): Schema
-  /** Like `prepare`, for a property of an object. Ajv applies defaults of properties only, and it
-   *  ignores the default behind a reference. So this function copies it to the property. */
-  prepareProperty(placed: Located<Schema>, openness: Openness): Schema
-  /** Compiles a prepared schema and returns the name of its function. Equal schemas share one
-   *  function. Throws `ContractError` at `place` if Ajv refuses the schema. */
-  add(name: string, schema: Schema, place: Place): string
-  /** Compiles a prepared schema to a function for immediate use. */
-  compile(schema: Schema, place: Place): ValidateFunction
-  /** The source text of all functions: a module without exports. */
-  code(): string
-}
-
-export function newCompiler(sources: Sources, codeOptions: CodeOptions): Compiler {
-  const ajv = newAjv(codeOptions)
-  const components = new Set<string>()
-  /** Function name by schema, as JSON. */
-  const names = new Map<string, string>()
+export class Compiler {
+  readonly #sources: Sources
+  readonly #ajv: Ajv
+  /** The ID of its schema by the place and openness of each component. */
+  readonly #components = new Map<string, string>()
+  /** Schema ID by schema, as JSON. */
+  readonly #ids = new Map<string, string>()
   /** Schema ID by function name. */
-  const functions: Record<string, string> = {}
+  readonly #functions: Record<string, string> = {}
 
-  function prepare({ source, path, value }: Located<Schema>, openness: Openness): Schema {
-    if (value.$ref)
-      return {
-        $ref: addComponent(locate(sources, source, value.$ref) as Located<Schema>, openness),
-      }
+  constructor(sources: Sources, codeOptions: CodeOptions) {
+    this.#sources = sources
+    this.#ajv = newAjv(codeOptions)
+  }
+
+  /** The schema for Ajv, with its references replaced by IDs of this compiler. */
+  prepare({ source, path, value }: Located<Schema>, openness: Openness): Schema {
+    const sources = this.#sources
+    if (value.$ref) {
+      const target = locate(sources, source, value.$ref) as Located<Schema>
+      return { $ref: this.#addComponent(target, openness) }
+    }
     assertNullable({ source, path, value })
     if (openness === 'closed') assertClosable(sources, { source, path, value })
-    const schema = mapSubschemas(withoutAnnotations(value), (subschema, steps) =>
-      (steps[0] === 'properties' ? prepareProperty : prepare)(
-        { source, path: [...path, ...steps], value: subschema },
-        openness,
-      ),
-    )
+    const schema = mapSubschemas(withoutAnnotations(value), (subschema, steps) => {
+      const placed = { source, path: [...path, ...steps], value: subschema }
+      return steps[0] === 'properties'
+        ? this.prepareProperty(placed, openness)
+        : this.prepare(placed, openness)
+    })
     const chosen = boundItems(chooseByTag(sources, { source, path, value }, schema))
     return openness === 'closed' ? close(chosen) : chosen
   }
 
-  function prepareProperty(placed: Located<Schema>, openness: Openness): Schema {
-    const schema = prepare(placed, openness)
+  /** Like `prepare`, for a property of an object. Ajv applies defaults of properties only, and it
+   *  ignores the default behind a reference. So this function copies it to the property. */
+  prepareProperty(placed: Located<Schema>, openness: Openness): Schema {
+    const schema = this.prepare(placed, openness)
     // In a response, a default would hide that the field is missing.
     if (openness === 'closed') return schema
-    const value = readDefault(dereference(sources, placed).value)
+    const value = readDefault(dereference(this.#sources, placed).value)
     return value === undefined ? schema : { ...schema, default: value }
   }
 
-  /** Registers the component with Ajv and returns its ID. */
-  function addComponent(target: Located<Schema>, openness: Openness): string {
-    const { source, path } = target
-    const id = `/${openness}/${source.file}/${path.map((step) => encodeURIComponent(step)).join('/')}`
-    if (!components.has(id)) {
-      components.add(id) // before `prepare`: the component may contain itself
-      register(id, prepare(target, openness), target)
-    }
-    return id
+  /** Returns a reference to a prepared schema that is in `components`, so that the operations share
+   *  its function. Other schemas stay as they are. */
+  share(schema: Schema, place: Place): Schema {
+    if (place.path[0] !== 'components' || schema.$ref) return schema
+    const { default: value, ...shared } = schema
+    const $ref = this.#register(idOf(place, 'shared'), shared, place)
+    return value === undefined ? { $ref } : { $ref, default: value }
   }
 
-  function register(id: string, schema: Schema, { source, path }: Place): void {
-    try {
-      ajv.addSchema(schema, id)
-    } catch (error) {
-      failAtCulprit(sources, { source, path }, error as Error)
-    }
-  }
-
-  function add(name: string, schema: Schema, place: Place): string {
-    const key = JSON.stringify(schema)
-    const existing = names.get(key)
-    if (existing) return existing
-    const id = schema.$ref ?? `/${name}`
-    if (!schema.$ref) register(id, schema, place)
-    compileAt(sources, place, () => ajv.getSchema(id))
+  /** Compiles a prepared schema and returns the name of its function. Equal schemas share one
+   *  function. Throws `ContractError` at `place` if Ajv refuses the schema. */
+  add(name: string, schema: Schema, place: Place): string {
+    const id = schema.$ref ?? this.#register(`/${name}`, schema, place)
+    compileAt(this.#sources, place, () => this.#ajv.getSchema(id))
     // /open/openapi.yaml/components/schemas/Task → open_openapi_schemas_Task
     const base = id.slice(1).replace('.yaml/components', '').replace(/\W/g, '_')
     let functionName = base
-    for (let count = 2; functionName in functions; count++) functionName = `${base}_${count}`
-    names.set(key, functionName)
-    functions[functionName] = id
+    for (let count = 2; (this.#functions[functionName] ?? id) !== id; count++)
+      functionName = `${base}_${count}`
+    this.#functions[functionName] = id
     return functionName
   }
 
-  function compile(schema: Schema, place: Place): ValidateFunction {
-    return compileAt(
-      sources,
-      place,
-      () => (schema.$ref && ajv.getSchema(schema.$ref)) || ajv.compile(schema),
-    )
+  /** Compiles a prepared schema to a function for immediate use. */
+  compile(schema: Schema, place: Place): ValidateFunction {
+    const compile = () =>
+      (schema.$ref && this.#ajv.getSchema(schema.$ref)) || this.#ajv.compile(schema)
+    return compileAt(this.#sources, place, compile)
   }
 
-  /** Defines `require`, because Ajv uses it even in an ES module. */
-  function code(): string {
-    const module = standalone.default(ajv, functions)
+  /** The source text of all functions: a module without exports. It defines `require`, because Ajv
+   *  uses it even in an ES module. */
+  code(): string {
+    const module = standalone.default(this.#ajv, this.#functions)
     const body = module.replace(/^"use strict";\n/, '').replaceAll(/^export const/gm, 'const')
     return `import { createRequire } from 'node:module'
 
@@ -113,7 +97,36 @@ const require = createRequire(import.meta.url)
 ${body}`
   }
 
-  return { prepare, prepareProperty, add, compile, code }
+  /** Returns the ID of the component's schema. */
+  #addComponent(target: Located<Schema>, openness: Openness): string {
+    const own = idOf(target, openness)
+    const known = this.#components.get(own)
+    if (known !== undefined) return known
+    this.#components.set(own, own) // before `prepare`: the component may contain itself
+    const id = this.#register(own, this.prepare(target, openness), target)
+    // While `prepare` ran, another component may have referred to `own`.
+    if (id !== own) this.#ajv.addSchema({ $ref: id }, own)
+    this.#components.set(own, id)
+    return id
+  }
+
+  /** Returns the ID of the schema: that of an equal schema if there is one. */
+  #register(id: string, schema: Schema, place: Place): string {
+    const key = JSON.stringify(schema)
+    const equal = this.#ids.get(key)
+    if (equal !== undefined) return equal
+    try {
+      this.#ajv.addSchema(schema, id)
+    } catch (error) {
+      failAtCulprit(this.#sources, place, error as Error)
+    }
+    this.#ids.set(key, id)
+    return id
+  }
+}
+
+function idOf({ source, path }: Place, kind: Openness | 'shared'): string {
+  return `/${kind}/${source.file}/${path.map((step) => encodeURIComponent(step)).join('/')}`
 }
 
 function compileAt<T>(sources: Sources, place: Place, compile: () => T): T {
@@ -125,7 +138,8 @@ function compileAt<T>(sources: Sources, place: Place, compile: () => T): T {
 }
 
 function close(schema: Schema): Schema {
-  return isObjectSchema(schema) ? { additionalProperties: false, ...schema } : schema
+  const isOpen = isObjectSchema(schema) && schema.additionalProperties === undefined
+  return isOpen ? { ...schema, additionalProperties: false } : schema
 }
 
 /** Validates the entries of a list only if there are not too many: Ajv takes quadratic time for the

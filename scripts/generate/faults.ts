@@ -12,7 +12,7 @@ import {
 } from '../model/source.ts'
 import { findUnsupportedParts } from '../model/supported.ts'
 import { CHECKING_CODE } from './ajv.ts'
-import { newCompiler } from './compiler.ts'
+import { Compiler } from './compiler.ts'
 import { renderOperations } from './operations.ts'
 import { renderResources } from './resources.ts'
 import { renderValidators } from './validators.ts'
@@ -54,7 +54,7 @@ export function findUngenerated(contract: Contract): Fault[] {
 
 /** Defaults that their schema refuses: each request without the value would get 422. */
 export function findFaultyDefaults({ sources }: Contract): Finding[] {
-  const compiler = newCompiler(sources, CHECKING_CODE)
+  const compiler = new Compiler(sources, CHECKING_CODE)
   // A cache of the valid defaults: many operations have the same parameters and properties.
   const validKeys = new Set<string>()
   const check = (source: Source, { owner, keyword, path }: Default): Finding[] => {

@@ -4,13 +4,13 @@ import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 import type { Located, Sources } from '../model/source.ts'
 import { MODULE_CODE } from './ajv.ts'
-import { type Compiler, newCompiler, type Openness } from './compiler.ts'
+import { Compiler, type Openness } from './compiler.ts'
 import { HEADER, literal } from './typescript-text.ts'
 
 /** The text of generated/validators.js: the functions that validate requests, responses and
  *  deliveries, in tables by operation or event type. */
 export function renderValidators({ sources, operations, events }: Contract): string {
-  const compiler = newCompiler(sources, MODULE_CODE)
+  const compiler = new Compiler(sources, MODULE_CODE)
   const tables = {
     params: table(operations, (operation) => ({
       path: compileParameters(compiler, operation, 'path'),
@@ -128,7 +128,10 @@ function compileParameters(
   const schema: Schema = {
     type: 'object',
     properties: Object.fromEntries(
-      declared.map(({ name, schema }) => [toName(name), compiler.prepareProperty(schema, 'open')]),
+      declared.map(({ name, schema }) => [
+        toName(name),
+        compiler.share(compiler.prepareProperty(schema, 'open'), schema),
+      ]),
     ),
     required: declared.filter(({ required }) => required).map(({ name }) => toName(name)),
     additionalProperties: where === 'header',
@@ -158,10 +161,10 @@ function compileResponseHeaders(
   const schema: Schema = {
     type: 'object',
     properties: Object.fromEntries(
-      declared.map(([name, { schema }]) => [
-        name,
-        headerValue(compiler.prepare(dereference(sources, schema), 'open')),
-      ]),
+      declared.map(([name, header]) => {
+        const schema = dereference(sources, header.schema)
+        return [name, compiler.share(headerValue(compiler.prepare(schema, 'open')), schema)]
+      }),
     ),
     required: declared.filter(([, { required }]) => required).map(([name]) => name),
   }

@@ -1,7 +1,7 @@
 /** Checks the examples of bodies, of response headers and of messages. Redocly checks those of
  *  parameters and schemas. */
 import { CHECKING_CODE } from '../generate/ajv.ts'
-import { type Compiler, newCompiler, type Openness } from '../generate/compiler.ts'
+import { Compiler, type Openness } from '../generate/compiler.ts'
 import type { Contract } from '../model/contract.ts'
 import type { EventMessage } from '../model/events.ts'
 import { isJson, type MediaType } from '../model/operations.ts'
@@ -17,7 +17,7 @@ import {
 } from '../model/source.ts'
 
 export function findInvalidExamples({ sources, operations, events }: Contract): Finding[] {
-  const compiler = newCompiler(sources, CHECKING_CODE)
+  const compiler = new Compiler(sources, CHECKING_CODE)
   const requests = operations.flatMap(({ body }) => body ?? [])
   const responses = operations.flatMap((operation) => operation.responses)
   const headers = responses.flatMap((response) => Object.values(response.headers))

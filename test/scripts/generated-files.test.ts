@@ -212,6 +212,15 @@ describe('the generated files of this repository', () => {
     expect(inOpenapi.toSorted()).toEqual(Object.keys(eventTypes).sort())
   })
 
+  test('validators.js has one function for equal schemas, and for a parameter of all lists', async () => {
+    const code = await readFile(new URL('../../generated/validators.js', import.meta.url), 'utf8')
+    const schemas = [...code.matchAll(/^const schema\d+ = (.*);$/gm)].map(([, schema]) => schema)
+    expect(schemas.length).toBeGreaterThan(100)
+    expect(schemas.filter((schema, index) => schemas.indexOf(schema) !== index)).toEqual([])
+    const { maximum } = openapi.components.parameters.PageNumber.schema
+    expect(code.match(new RegExp(`> ${maximum} `, 'g'))).toHaveLength(1)
+  })
+
   test.each(Object.values(eventTypes))('the example of $name is valid', ({ name, example }) => {
     const validator = events[name].payload
     expect([validator(example), validator.errors]).toEqual([true, null])
