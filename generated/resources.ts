@@ -22,8 +22,7 @@ export interface Resource {
     /** Downloads the file of a record. */
     readonly file: OperationId | null
   }
-  /** Schema of a record in the list. Like all schemas below, it has no references. A schema that
-   *  contains itself is empty at that place. */
+  /** Schema of a record in the list. Like all schemas below, it has no references. */
   readonly record: Schema
   /** Body schema of `create`. */
   readonly creation: Schema | null

@@ -9,8 +9,6 @@ const WITHOUT_EFFECT = [
   'discriminator',
   // `prepareProperty` of compiler.ts adds the default again where it applies.
   'default',
-  'readOnly',
-  'writeOnly',
 ]
 
 /** For functions that become the text of an ES module. */

@@ -3,9 +3,9 @@ import { findTag, mergeAlternatives } from '../model/alternatives.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
 import { recordTypeOf } from '../model/paths.ts'
-import { dereference, inlineReferences } from '../model/references.ts'
+import { inlineReferences } from '../model/references.ts'
 import { mapSubschemas, readDefault, type Schema } from '../model/schema.ts'
-import { type Finding, fail, type Located, type Sources } from '../model/source.ts'
+import { type Finding, fail, type Located } from '../model/source.ts'
 import { HEADER, literal, union } from './typescript-text.ts'
 
 export function renderResources(contract: Contract): string {
@@ -40,8 +40,7 @@ export interface Resource {
     /** Downloads the file of a record. */
     readonly file: OperationId | null
   }
-  /** Schema of a record in the list. Like all schemas below, it has no references. A schema that
-   *  contains itself is empty at that place. */
+  /** Schema of a record in the list. Like all schemas below, it has no references. */
   readonly record: Schema
   /** Body schema of \`create\`. */
   readonly creation: Schema | null
@@ -113,7 +112,8 @@ function toRow(
   const found = findRecordOperations(contract, list, operations)
   if (found === undefined) return undefined
   const { slug, type, page, idParameter, get, create, update } = found
-  const inline = (schema: Located<Schema>): Schema => inlineForConsole(contract.sources, schema)
+  const inline = (schema: Located<Schema>): Schema =>
+    toConsoleSchema(inlineReferences(contract.sources, schema))
   return {
     slug,
     type,
@@ -187,21 +187,9 @@ const CONSOLE_KEYWORDS = new Set([
   ...['x-currency', 'x-depends-on', 'x-by-option', 'x-enum-descriptions'],
 ])
 
-/** Like `inlineReferences`, but replaces a recursive schema by an empty one, merges the
- *  alternatives of an object and keeps only `CONSOLE_KEYWORDS`. */
-function inlineForConsole(
-  sources: Sources,
-  placed: Located<Schema>,
-  ancestors: readonly unknown[] = [],
-): Schema {
-  const { source, path, value } = dereference(sources, placed)
-  if (ancestors.includes(value)) return {}
-  const whole = mapSubschemas(value, (subschema, steps) =>
-    inlineForConsole(sources, { source, path: [...path, ...steps], value: subschema }, [
-      ...ancestors,
-      value,
-    ]),
-  )
+/** Merges the alternatives of objects, and keeps only `CONSOLE_KEYWORDS`. */
+function toConsoleSchema(inlined: Schema): Schema {
+  const whole = mapSubschemas(inlined, toConsoleSchema)
   const alternatives = whole.oneOf ?? []
   const tagName = findTag(alternatives)
   const schema =

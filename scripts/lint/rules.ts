@@ -91,7 +91,7 @@ function findCurrencyProblems({ sources }: Contract): Finding[] {
 /** docs/versioning.md promises at least one year between deprecation and removal. */
 function findEarlySunsets({ operations }: Contract): Finding[] {
   return operations.flatMap(({ id, place: { source, path }, deprecation }) => {
-    if (!deprecation?.sunset || deprecation.since === null) return []
+    if (!deprecation?.sunset) return []
     const { since, sunset } = deprecation
     const earliest = earliestSunset(since)
     if (sunset >= earliest) return []

@@ -44,65 +44,32 @@ interface Outcome {
   change?: Change
 }
 
-/** The operations that create and get the records of a path. `#readKind` makes a `Kind` of them if
- *  the records have an ID. */
-interface Candidate {
-  /** The last path parameter. */
-  idParameter: string
-  create: Operation
-  get: Operation
-}
-
 interface Kind extends RecordRules {
   get: Operation
 }
 
-/** Returns an example of the operation's success body. The discriminators of `like` choose the
- *  alternatives in the body. */
-type ExampleOf = (operation: Operation, like?: Json) => unknown
-
 export class MockRecords {
   readonly #contract: Contract
-  readonly #exampleOf: ExampleOf
   /** By the path template of a collection. */
-  readonly #collections = new Map<string, Candidate>()
+  readonly #collections = new Map<string, Kind>()
   /** By the path template of a record. */
-  readonly #items = new Map<string, Candidate>()
-  /** Undefined: the records have no ID. */
-  readonly #kinds = new Map<Candidate, Kind | undefined>()
+  readonly #items = new Map<string, Kind>()
   /** By path, in the order of their creation. */
   readonly #records = new Map<string, Json>()
 
-  constructor(contract: Contract, exampleOf: ExampleOf = exampleOfContract) {
+  constructor(contract: Contract) {
     this.#contract = contract
-    this.#exampleOf = exampleOf
     const creations = new Map(
       contract.operations.filter(({ method }) => method === 'post').map((one) => [one.path, one]),
     )
     for (const one of contract.operations) {
-      const [, collection = '', idParameter = ''] = /^(.*)\/\{([^/}]+)\}$/.exec(one.path) ?? []
+      const [, collection = ''] = /^(.*)\/\{[^/}]+\}$/.exec(one.path) ?? []
       const create = creations.get(collection)
       if (one.method !== 'get' || !create) continue
-      const candidate = { idParameter, create, get: one }
-      this.#collections.set(collection, candidate)
-      this.#items.set(one.path, candidate)
+      const kind = { get: one, ...readRules(contract, { create, get: one }) }
+      this.#collections.set(collection, kind)
+      this.#items.set(one.path, kind)
     }
-  }
-
-  /** Reads a kind only when a request needs the kind: a large document has many. */
-  #kindAt(candidates: Map<string, Candidate>, template: string): Kind | undefined {
-    const candidate = candidates.get(template)
-    if (candidate === undefined) return undefined
-    if (!this.#kinds.has(candidate)) this.#kinds.set(candidate, this.#readKind(candidate))
-    return this.#kinds.get(candidate)
-  }
-
-  #readKind({ idParameter, create, get }: Candidate): Kind | undefined {
-    const example = this.#exampleOf(get)
-    if (!isObject(example)) return undefined
-    const idField = ['id', idParameter].find((field) => field in example)
-    if (idField === undefined) return undefined
-    return { get, ...readRules(this.#contract, { idField, create, get }) }
   }
 
   /** Throws `StatusError` 404 if a record in the path does not exist. */
@@ -110,7 +77,7 @@ export class MockRecords {
     const steps = operation.path.split('/')
     const templates = steps.map((_, index) => steps.slice(0, index + 1).join('/'))
     for (const template of templates)
-      if (this.#kindAt(this.#items, template) && !this.#records.has(fillTemplate(template, path)))
+      if (this.#items.has(template) && !this.#records.has(fillTemplate(template, path)))
         throw new StatusError(404, 'There is no such record.')
   }
 
@@ -122,10 +89,10 @@ export class MockRecords {
    *  not know the method. */
   perform(call: RecordCall): Outcome | undefined {
     const { operation, path } = call
-    const collection = this.#kindAt(this.#collections, operation.path)
+    const collection = this.#collections.get(operation.path)
     if (collection && operation.method === 'post') return this.#create(collection, call)
     if (collection && operation.method === 'get') return this.#list(call)
-    const kind = this.#kindAt(this.#items, operation.path)
+    const kind = this.#items.get(operation.path)
     const key = fillTemplate(operation.path, path)
     const before = this.#records.get(key)
     if (kind === undefined || before === undefined) return undefined
@@ -134,32 +101,25 @@ export class MockRecords {
       this.#records.delete(key)
       return { body: undefined, change: { before, after: undefined } }
     }
-    if (operation.method !== 'patch' && operation.method !== 'put') return undefined
-    const exampleLike = (record: Json) => this.#exampleOf(kind.get, record)
-    const after = updatedRecord(kind, before, { ...call, exampleLike })
+    if (operation.method !== 'patch') return undefined
+    const after = updatedRecord(kind, before, call)
     this.#records.set(key, after)
-    return { body: this.#bodyOf(kind, operation, after), change: { before, after } }
+    return { body: bodyOf(operation, after), change: { before, after } }
   }
 
   #create(kind: Kind, { operation, path, sent }: RecordCall): Outcome {
-    const ofCreate = this.#exampleOf(operation, sent)
-    const ofGet = this.#exampleOf(kind.get, sent) as Json
-    const record = newRecord(kind, isRecord(kind, ofCreate) ? ofCreate : ofGet, sent)
-    const id = record[kind.idField]
+    const [ofCreate, ofGet] = [exampleOf(operation), exampleOf(kind.get) as Json]
+    const record = newRecord(kind, isRecord(ofCreate) ? ofCreate : ofGet, sent)
+    const { id } = record
     const key = `${fillTemplate(operation.path, path)}/${id}`
     // The service finishes a record with `finished_when` in the background, for example an export.
     // The mock responds with the unfinished record, and stores the finished one at once.
     const stored = kind.words.finished_when
-      ? newFinishedRecord(kind, ofGet, { ...sent, [kind.idField]: id })
+      ? newFinishedRecord(kind, ofGet, { ...sent, id })
       : record
     this.#records.set(key, stored)
     const change = { before: undefined, after: record }
-    return { body: this.#bodyOf(kind, operation, record), change }
-  }
-
-  /** The record. Undefined if the operation returns something else: then the body is an example. */
-  #bodyOf(kind: Kind, operation: Operation, record: Json): unknown {
-    return isRecord(kind, this.#exampleOf(operation)) ? record : undefined
+    return { body: bodyOf(operation, record), change }
   }
 
   #list({ operation, path, query }: RecordCall): Outcome {
@@ -168,8 +128,8 @@ export class MockRecords {
       .filter(([key]) => posix.dirname(key) === collection)
       .map(([, record]) => record)
     const words = readListWords(this.#contract)
-    const body = structuredClone(this.#exampleOf(operation))
-    if (!words) return { body: replaceList(body, records) }
+    const body = structuredClone(exampleOf(operation))
+    if (!words) return { body }
     for (const filter of listFilters(operation))
       records = filterBy(records, filter, query[filter.parameter.name])
     const readParameter = (name: string): unknown => query[name] ?? this.#defaultOf(operation, name)
@@ -192,12 +152,17 @@ export class MockRecords {
   }
 }
 
-function exampleOfContract({ success }: Operation): unknown {
+function exampleOf({ success }: Operation): unknown {
   return success.content['application/json']?.example
 }
 
-function isRecord({ idField }: Kind, example: unknown): example is Json {
-  return isObject(example) && idField in example
+/** The record. Undefined if the operation returns something else: then the body is an example. */
+function bodyOf(operation: Operation, record: Json): unknown {
+  return isRecord(exampleOf(operation)) ? record : undefined
+}
+
+function isRecord(example: unknown): example is Json {
+  return isObject(example) && 'id' in example
 }
 
 function fillTemplate(template: string, values: Json): string {
@@ -206,14 +171,6 @@ function fillTemplate(template: string, values: Json): string {
 
 function filterBy(records: unknown[], filter: Filter, value: unknown): unknown[] {
   return value === undefined ? records : applyFilter(records, filter, [value].flat().map(String))
-}
-
-/** The example with the records in place of its only list. An object without a list, or with
- *  several, stays unchanged. An example that is no object is replaced by the records. */
-function replaceList(example: unknown, records: unknown[]): unknown {
-  if (!isObject(example) || Array.isArray(example)) return records
-  const lists = Object.keys(example).filter((name) => Array.isArray(example[name]))
-  return lists.length === 1 ? { ...example, [lists[0] ?? '']: records } : example
 }
 
 /** Without a pointer, writes nothing: the contract does not say where the value is. */

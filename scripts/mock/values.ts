@@ -1,12 +1,11 @@
 /** The fields of the records of a mock: as they were sent, with the defaults of the contract. */
-import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import { validate as isUuid, v7 as uuidv7 } from 'uuid'
+import { v7 as uuidv7 } from 'uuid'
 import { isValid } from '../contract/values/validity.ts'
+import { findTag, listOptions } from '../model/alternatives.ts'
 import type { Contract } from '../model/contract.ts'
-import { findChoice, readDiscriminator } from '../model/discriminators.ts'
 import type { Operation } from '../model/operations.ts'
-import { listRequired, mergeSchemas, readDefault, type Schema } from '../model/schema.ts'
+import { mergeSchemas, readDefault, type Schema } from '../model/schema.ts'
 import { isObject } from '../model/source.ts'
 import {
   meetsCondition,
@@ -19,34 +18,28 @@ import {
 export type Json = Record<string, unknown>
 
 export interface RecordRules {
-  idField: string
   words: RecordWords
   /** The body of the request that creates a record. */
   creation: Schema
   record: Schema
 }
 
-/** The schemas of the rules have no references. A recursive schema leads to empty rules. */
+/** The schemas of the rules have no references. */
 export function readRules(
   contract: Contract,
-  { idField, create, get }: { idField: string; create: Operation; get: Operation },
+  { create, get }: { create: Operation; get: Operation },
 ): RecordRules {
-  try {
-    return {
-      idField,
-      words: readRecordWords(contract, get),
-      creation: requestSchema(contract, create),
-      record: responseSchema(contract, get),
-    }
-  } catch {
-    return { idField, words: {}, creation: {}, record: {} }
+  return {
+    words: readRecordWords(contract, get),
+    creation: requestSchema(contract, create),
+    record: responseSchema(contract, get),
   }
 }
 
 /** A record with the sent values, and with the initial values, defaults and nulls of the contract.
  *  All other fields come from the example, whose times move so that the record is created now. */
 export function newRecord(
-  { idField, words, creation, record }: RecordRules,
+  { words, creation, record }: RecordRules,
   example: Json,
   sent: Json,
 ): Json {
@@ -57,7 +50,7 @@ export function newRecord(
     ...words.initial,
     ...nullsOf(flatten(creation, sent)),
     ...(complete(creation, sent) as Json),
-    [idField]: sent[idField] ?? newId(example[idField]),
+    id: sent.id ?? uuidv7(),
   }
   const stored = Object.entries(values)
     .filter(([name]) => name in base || name in properties)
@@ -73,22 +66,16 @@ export function newFinishedRecord(rules: RecordRules, example: Json, sent: Json)
 interface Update {
   sent: Json
   isMergePatch: boolean
-  /** Returns an example of the alternative that the discriminators of `value` choose. */
-  exampleLike(value: Json): unknown
 }
 
 /** Returns `before` itself if the update changes nothing. */
 export function updatedRecord(
   { words, record }: RecordRules,
   before: Json,
-  { sent, isMergePatch, exampleLike }: Update,
+  { sent, isMergePatch }: Update,
 ): Json {
-  const merged = { ...before, ...sent }
-  const oldProperties = propertiesOf(record, before)
-  const properties = propertiesOf(record, merged)
-  const after = isDeepStrictEqual(oldProperties, properties)
-    ? { ...before }
-    : toAlternative(before, oldProperties, properties, exampleLike(merged))
+  const properties = propertiesOf(record, { ...before, ...sent })
+  const after = { ...before }
   for (const [name, value] of Object.entries(sent))
     if (name in before || name in properties)
       after[name] = isMergePatch
@@ -114,38 +101,24 @@ function setConditionalFields(
 
 type Properties = Readonly<Record<string, Schema>>
 
-/** The record without the fields that only its old alternative has. Fields that only the new
- *  alternative has get the values of the example. */
-function toAlternative(
-  before: Json,
-  oldProperties: Properties,
-  properties: Properties,
-  example: unknown,
-): Json {
-  const kept = Object.entries(before).filter(
-    ([name]) => name in properties || !(name in oldProperties),
-  )
-  const added = Object.entries(isObject(example) ? example : {}).filter(
-    ([name]) => name in properties,
-  )
-  return { ...Object.fromEntries(added), ...Object.fromEntries(kept) }
-}
-
 function propertiesOf(schema: Schema, value: Json): Properties {
   return flatten(schema, value).properties ?? {}
 }
 
-/** Merges the parts of `allOf`, and the alternative that the value chooses by its discriminator,
- *  into the schema. */
+/** Merges the parts of `allOf`, and the alternative that the tag of the value chooses, into the
+ *  schema. */
 function flatten(schema: Schema, value: unknown): Schema {
-  const discriminator = readDiscriminator(schema, (same) => same)
-  const choice = discriminator && findChoice(discriminator, value)
-  if (!schema.allOf && !choice) return schema
-  const { allOf = [], ...rest } = schema
-  if (choice) delete rest[discriminator.keyword]
-  return [...allOf, ...(choice ? [choice.alternative] : [])]
+  const { allOf = [], oneOf = [], ...rest } = schema
+  const tag = findTag(oneOf)
+  const choice =
+    tag !== undefined && isObject(value)
+      ? oneOf.find((alternative) => listOptions(alternative, tag).includes(value[tag]))
+      : undefined
+  const parts = choice ? [...allOf, choice] : allOf
+  if (parts.length === 0) return schema
+  return parts
     .map((part) => flatten(part, value))
-    .reduce(mergeSchemas, rest)
+    .reduce(mergeSchemas, choice ? rest : { ...rest, oneOf: schema.oneOf })
 }
 
 /** The value with the defaults of its parts, and its times in UTC. */
@@ -162,8 +135,7 @@ function complete(whole: Schema, value: unknown): unknown {
 }
 
 function completeObject(schema: Schema, value: Json): Json {
-  const { properties = {} } = schema
-  const required = listRequired(schema)
+  const { properties = {}, required = [] } = schema
   const defaults = Object.entries(properties).flatMap(([name, part]) => {
     const onlyOption = required.includes(name) && part.enum?.length === 1 ? part.enum[0] : undefined
     const preset = readDefault(part) ?? onlyOption
@@ -198,14 +170,6 @@ function moveTimes(
       : value,
   ]
   return Object.fromEntries(Object.entries(example).map(move))
-}
-
-/** The latest new ID, for records whose IDs are numbers. */
-let lastNumber = Date.now()
-
-function newId(example: unknown): unknown {
-  if (typeof example === 'number') return ++lastNumber
-  return isUuid(example) ? uuidv7() : randomUUID()
 }
 
 /** JSON Merge Patch (RFC 7396). */

@@ -1,6 +1,5 @@
 /** Alternative schemas of objects (`oneOf`). The value of one property, the tag, tells them apart,
  *  for example the `event_type` of events. */
-import { areDistinct } from './discriminators.ts'
 import { readDefault, type Schema } from './schema.ts'
 
 /** The name of the tag. At most one alternative lacks the tag. The others require it and list its
@@ -69,4 +68,10 @@ function mergeProperty(alternatives: readonly Schema[], tag: string, name: strin
     'x-depends-on': tag,
     'x-by-option': Object.fromEntries(byOption),
   }
+}
+
+/** Whether no list is empty and no value occurs twice. */
+function areDistinct(lists: (readonly unknown[])[]): boolean {
+  const all = lists.flat()
+  return lists.every(({ length }) => length > 0) && new Set(all).size === all.length
 }

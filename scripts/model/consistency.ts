@@ -1,7 +1,6 @@
 /** Faults that span several parts of the contract. The generator refuses them; the linter lists
  *  them. */
 import type { Contract } from './contract.ts'
-import { findCrossedBounds } from './keyword-values.ts'
 import { hasNamesAsKeys, listNodes } from './nodes.ts'
 import { dereference } from './references.ts'
 import type { Schema } from './schema.ts'
@@ -98,13 +97,24 @@ function hasProperty(
 /** Schemas with a lower bound above the upper bound. */
 export function findContradictions({ sources }: Contract): Finding[] {
   return listSchemaNodes(sources).flatMap(({ source, path, value }) =>
-    findCrossedBounds(value).map(({ steps, problem }) => ({
-      source,
-      path: [...path, ...steps],
-      problem,
-    })),
+    BOUNDS.flatMap(([lower, upper]) => {
+      const [low, high] = [value[lower], value[upper]]
+      if (typeof low !== 'number' || typeof high !== 'number' || low <= high) return []
+      const problem = `${lower} ${low} is above ${upper} ${high}: correct one of them`
+      return [{ source, path: [...path, lower], problem }]
+    }),
   )
 }
+
+const BOUNDS: readonly (readonly [lower: string, upper: string])[] = [
+  ['minimum', 'maximum'],
+  ['minimum', 'exclusiveMaximum'],
+  ['exclusiveMinimum', 'maximum'],
+  ['exclusiveMinimum', 'exclusiveMaximum'],
+  ['minLength', 'maxLength'],
+  ['minItems', 'maxItems'],
+  ['minProperties', 'maxProperties'],
+]
 
 /** Every mapping that can be a schema. */
 function listSchemaNodes(sources: Sources): Located<Schema>[] {

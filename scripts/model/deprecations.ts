@@ -3,8 +3,8 @@ import { fail, type Place, valueAt } from './source.ts'
 
 /** Days have the form `2026-03-01`. */
 export interface Deprecation {
-  /** The day of the deprecation. Null only in plain-operations.ts, which reads no days. */
-  since: string | null
+  /** The day of the deprecation. */
+  since: string
   /** The earliest day of removal. Null if the document does not name one. */
   sunset: string | null
 }

@@ -184,7 +184,7 @@ function readParameters(sources: Sources, operation: Place): Parameter[] {
 
 /** The parameters of the path, then those of the operation. `at` leads to the item of `parameters`,
  *  which can be a reference to `target`. */
-export function locateParameters(
+function locateParameters(
   sources: Sources,
   { source, path }: Place,
 ): { at: Path; target: Located }[] {

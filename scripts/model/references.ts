@@ -1,6 +1,5 @@
 /** Resolves, lists and replaces `$ref`, within and between files. */
 import { posix } from 'node:path'
-import { keepChoices } from './discriminators.ts'
 import { isData, listNodes, type Node } from './nodes.ts'
 import { mapSubschemas, type Schema } from './schema.ts'
 import {
@@ -40,7 +39,7 @@ function findTarget(sources: Sources, from: Source, ref: string): Located {
     .split('/')
     .slice(1)
     .map((token) => decode(token, ref).replaceAll('~1', '/').replaceAll('~0', '~'))
-  const source = file === '' ? from : sources[fileOf(ref, from)]
+  const source = file === '' ? from : sources[posix.normalize(decode(file, ref))]
   if (!source)
     throw new Error(`refers to ${ref}: refer to ${Object.keys(sources).join(' or ')} only`)
   const value = valueAt(source.root, path)
@@ -69,19 +68,12 @@ function listExampleNodes({ path, value }: Node): Node[] {
 }
 
 /** The named examples that are references to Example Objects, with their names. */
-export function listExampleReferences(examples: unknown): [string, Node['value']][] {
+function listExampleReferences(examples: unknown): [string, Node['value']][] {
   if (!isObject(examples) || Array.isArray(examples)) return []
   return Object.entries(examples).filter(
     (entry): entry is [string, Node['value']] =>
       isObject(entry[1]) && typeof entry[1].$ref === 'string',
   )
-}
-
-/** The file that `ref` leads to, relative to the folder of the main document. Empty if `ref` stays
- *  within its own file, `from`. */
-export function fileOf(ref: string, from: Source): string {
-  const [file = ''] = ref.split('#')
-  return file === '' ? '' : posix.join(posix.dirname(from.file), decode(file, ref))
 }
 
 function decode(text: string, ref: string): string {
@@ -123,8 +115,7 @@ function listTargets(node: Record<string, unknown>): { ref: string; steps: Path 
     ref: String(ref),
     steps: ['discriminator', 'mapping', value],
   }))
-  // In `mapping`, a `ref` without # is the name of a schema.
-  return [...ofNode, ...mapping.filter(({ ref }) => ref.includes('#'))]
+  return [...ofNode, ...mapping]
 }
 
 /** A copy of the schema with each `$ref` set to what `rename` returns for its target. */
@@ -140,8 +131,7 @@ export function renameReferences(
   )
 }
 
-/** A copy of the schema with each reference replaced by its target. Each alternative in the copy
- *  lists the discriminator values that choose it. `ancestors` are the targets that contain the
+/** A copy of the schema with each reference replaced by its target. `ancestors` are the targets that contain the
  *  schema. Throws `ContractError` for a recursive schema. */
 export function inlineReferences(
   sources: Sources,
@@ -155,10 +145,7 @@ export function inlineReferences(
       fail(source, path, `${value.$ref} contains itself: write it without recursion`)
     return inlineReferences(sources, target, [...ancestors, target.value])
   }
-  const inlined = mapSubschemas(value, (subschema, steps) =>
+  return mapSubschemas(value, (subschema, steps) =>
     inlineReferences(sources, { source, path: [...path, ...steps], value: subschema }, ancestors),
   )
-  const resolve = (schema: Schema): Schema =>
-    dereference(sources, { source, path, value: schema }).value
-  return keepChoices(value, inlined, resolve)
 }

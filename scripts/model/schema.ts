@@ -112,12 +112,6 @@ export function listSubschemas(
   return found
 }
 
-/** The required names. Empty for `required: true` of JSON Schema draft 3, which some public
- *  documents have. */
-export function listRequired({ required }: Schema): readonly string[] {
-  return Array.isArray(required) ? required : []
-}
-
 /** One schema with the properties and required names of both. Other keywords of `b` replace those
  *  of `a`. */
 export function mergeSchemas(a: Schema, b: Schema): Schema {
@@ -125,7 +119,7 @@ export function mergeSchemas(a: Schema, b: Schema): Schema {
     ...a,
     ...b,
     ...((a.properties || b.properties) && { properties: { ...a.properties, ...b.properties } }),
-    ...((a.required || b.required) && { required: [...listRequired(a), ...listRequired(b)] }),
+    ...((a.required || b.required) && { required: [...(a.required ?? []), ...(b.required ?? [])] }),
   }
 }
 

@@ -25,7 +25,7 @@ export function deprecationNote(deprecation: Deprecation | null): Content {
   const { since, sunset } = deprecation
   const day = (date: string) => html`<time datetime="${date}">${date}</time>`
   return html`<p class="note warn">
-    <strong>Deprecated</strong> ${since !== null && html`since ${day(since)}`}: do not use it in new code.
+    <strong>Deprecated</strong> since ${day(since)}: do not use it in new code.
     ${sunset !== null && html`It may be removed on or after ${day(sunset)}.`}
   </p>`
 }
