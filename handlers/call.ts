@@ -61,13 +61,15 @@ export interface Call<Id extends OperationId> extends ValidInput<Id> {
  *  from the result. */
 export type Handler<Id extends OperationId> = (call: Call<Id>) => Promise<SuccessBody<Id>>
 
-/** The handler of an operation without an implementation: it responds with 501 to requests that are
- *  authenticated and valid. */
+/** The handler of an operation without an implementation. The API does not call it: it responds
+ *  with 501 itself to requests that are authenticated and valid. */
 export function notImplemented<Id extends OperationId>(id: Id): Handler<Id> {
-  const handler: Handler<Id> = async () => {
-    throw new StatusError(501, `${id} is not implemented yet.`)
-  }
+  const handler: Handler<Id> = async () => throwNotImplemented(id)
   return Object.assign(handler, { isNotImplemented: true })
+}
+
+export function throwNotImplemented(id: OperationId): never {
+  throw new StatusError(501, `${id} is not implemented yet.`)
 }
 
 export function isNotImplemented(handler: object): boolean {

@@ -9,7 +9,7 @@ import { convertParameter } from '../validation.ts'
 import { readJson } from './body.ts'
 import type { Context } from './context.ts'
 
-interface ReadInput<Id extends OperationId> {
+export interface ReadInput<Id extends OperationId> {
   input: ValidInput<Id>
   /** The body as sent. */
   text: string

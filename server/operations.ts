@@ -1,5 +1,6 @@
-/** Serves the operations of openapi.yaml: authenticate, limit, match, authorize, parse the input,
- *  execute, respond. */
+/** Serves the operations of openapi.yaml, in this order: authenticate and count (429), limit the
+ *  requests in flight (429), match (openapi.ts: 404, 401, 405), authorize (403), read the input
+ *  (415 to 422), execute, respond. */
 import type { Logger } from 'pino'
 import { isWellFormed } from '../auth/api-key.ts'
 import { countingAuthenticator } from '../auth/authenticator.ts'
@@ -11,22 +12,22 @@ import {
 } from '../auth/rate-limit.ts'
 import { Refused } from '../errors.ts'
 import { handlers } from '../generated/handlers.ts'
-import { type OperationId, type OperationRow, operations } from '../generated/operations.ts'
-import { isNotImplemented } from '../handlers/call.ts'
+import { type OperationId, operations } from '../generated/operations.ts'
+import { isNotImplemented, throwNotImplemented } from '../handlers/call.ts'
 import type { AccountQuotas } from '../operations/account-quota.ts'
 import { etagOf, ifMatchHolds } from '../operations/etag.ts'
 import { execute } from '../operations/execute.ts'
 import { idempotencyFingerprint, type KeysInUse } from '../operations/idempotency.ts'
 import { assertPermitted } from '../operations/permissions.ts'
 import type { ResponseChecker } from '../operations/response-check.ts'
+import type { Principal } from '../records/api-keys.ts'
 import type { Db } from '../records/database/open.ts'
 import type { Config } from './config.ts'
 import type { Context } from './context.ts'
 import { limitInFlight } from './in-flight-requests.ts'
-import { readInput } from './input.ts'
-import { newDispatcher } from './openapi.ts'
+import { type ReadInput, readInput } from './input.ts'
+import { serveApi } from './openapi.ts'
 import { respondFromStore, sendResult, storableResponse } from './respond.ts'
-import { findOperation } from './router.ts'
 
 interface OperationServices {
   db: Db
@@ -47,33 +48,35 @@ const operationIds = Object.keys(operations) as OperationId[]
 /** The middleware for every path below /public. Throws `Refused` in production when a handler is
  *  not implemented. */
 export function serveOperations(services: OperationServices): (ctx: Context) => Promise<void> {
-  checkHandlersImplemented(services)
   const authenticate = newAuthentication(services)
   const serveWithinLimit = limitInFlight(services.config.requestsInFlightPerUser)
-  const dispatch = newDispatcher({
-    assertAuthenticated,
+  const serveMatched = serveApi({
+    requireCaller,
+    operationIds: listImplemented(services),
     serve: (id, ctx) => serve(services, id, ctx),
+    async notImplemented(id, ctx) {
+      await readPermitted(id, ctx)
+      throwNotImplemented(id)
+    },
   })
   return async (ctx) => {
     await authenticate(ctx)
-    await serveWithinLimit(ctx, async () => {
-      const id = findOperation(ctx, assertAuthenticated)
-      if (id !== undefined) await dispatch(id, ctx)
-    })
+    await serveWithinLimit(ctx, () => serveMatched(ctx))
   }
 }
 
-function assertAuthenticated(ctx: Context): void {
-  if (ctx.state.principal) return
+function requireCaller(ctx: Context): Principal {
+  if (ctx.state.principal) return ctx.state.principal
   const message = ctx.state.isSuspended
     ? 'The account of this API key is suspended.'
     : 'The API key is missing, malformed or revoked.'
-  ctx.throw(401, message, { headers: { 'WWW-Authenticate': 'Bearer realm="Muster API"' } })
+  return ctx.throw(401, message, { headers: { 'WWW-Authenticate': 'Bearer realm="Muster API"' } })
 }
 
-function checkHandlersImplemented({ config, log }: OperationServices): void {
+/** Throws `Refused` in production unless all operations have a handler. */
+function listImplemented({ config, log }: OperationServices): OperationId[] {
   const missing = operationIds.filter((id) => isNotImplemented(handlers[id]))
-  if (missing.length === 0) return
+  if (missing.length === 0) return operationIds
   if (config.isProduction)
     throw new Refused(
       'These operations have no handler yet, and NODE_ENV is production: ' +
@@ -83,11 +86,12 @@ function checkHandlersImplemented({ config, log }: OperationServices): void {
     { operations: missing },
     'These operations respond with 501 until their handlers are written',
   )
+  return operationIds.filter((id) => !missing.includes(id))
 }
 
 /** Reads the API key and stores its owner in the request's state. Throws 429 above the limit of the
  *  owner, or above that of rejected keys from one network. Below these limits, a request without a
- *  valid key passes: `assertAuthenticated` refuses it. */
+ *  valid key passes: `requireCaller` refuses it. */
 function newAuthentication({
   db,
   config,
@@ -139,14 +143,9 @@ function throwTooManyRequests(ctx: Context, { msBeforeNext }: RateLimitState): n
 }
 
 async function serve(services: OperationServices, id: OperationId, ctx: Context): Promise<void> {
-  const operation: OperationRow = operations[id]
-  const { principal } = ctx.state
-  if (!principal) throw new Error(`${id} is served without authentication`)
-  ctx.set('Cache-Control', 'private, no-cache')
-  assertPermitted(operation, principal)
-  const { input, text, mergePatch } = await readInput(ctx, id)
+  const { principal, input, text, mergePatch } = await readPermitted(id, ctx)
   const ifMatch = ctx.headers['if-match']
-  const key = operation.idempotent ? ctx.get('Idempotency-Key') : ''
+  const key = operations[id].idempotent ? ctx.get('Idempotency-Key') : ''
   const { userId } = principal
   const idempotency =
     key === ''
@@ -172,4 +171,15 @@ async function serve(services: OperationServices, id: OperationId, ctx: Context)
     },
   })
   if (earlierResponse) respondFromStore(ctx, earlierResponse)
+}
+
+/** Throws 403, and the errors of `readInput`. */
+async function readPermitted(
+  id: OperationId,
+  ctx: Context,
+): Promise<ReadInput<OperationId> & { principal: Principal }> {
+  const principal = requireCaller(ctx)
+  ctx.set('Cache-Control', 'private, no-cache')
+  assertPermitted(operations[id], principal)
+  return { principal, ...(await readInput(ctx, id)) }
 }

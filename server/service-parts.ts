@@ -4,7 +4,7 @@ import { ACCEPTED_HEADERS, crossOrigin } from './cross-origin.ts'
 import { respondToErrors } from './errors.ts'
 import { identify } from './identify.ts'
 import { readInput } from './input.ts'
-import { findOperation } from './router.ts'
+import { serveApi } from './openapi.ts'
 
 /** The parts of the service that the mock of the API uses: `muster mock` passes them to
  *  `createMock`. */
@@ -14,9 +14,9 @@ export const serviceParts = {
   respondToErrors,
   crossOrigin,
   etagOf,
-  findOperation,
   identify,
   ifMatchHolds,
   ifNoneMatchNames,
   readInput,
+  serveApi,
 }

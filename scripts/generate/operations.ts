@@ -37,8 +37,6 @@ export interface OperationRow {
   readonly path: string
   readonly tag: string
   readonly summary: string
-  /** Whether requests need no API key. */
-  readonly isPublic: boolean
   /** The access level that the API key needs. */
   readonly access: 'read' | 'write'
   /** The module permission that the key's owner needs. */
@@ -132,7 +130,7 @@ export type Emits<Id extends OperationId> = Table[Id]['emits'][number]
 
 function toRow(sources: Sources, operation: Operation): object {
   const { method, parameters, responses, success } = operation
-  const { path, tag, summary, isPublic, permission, rateLimit, emits, deprecation } = operation
+  const { path, tag, summary, permission, rateLimit, emits, deprecation } = operation
   const query = parameters.filter((parameter) => parameter.in === 'query')
   const takesHeader = (name: string) =>
     parameters.some(
@@ -145,7 +143,6 @@ function toRow(sources: Sources, operation: Operation): object {
     path,
     tag,
     summary,
-    isPublic,
     access: method === 'get' || method === 'head' ? 'read' : 'write',
     permission,
     rateLimit,

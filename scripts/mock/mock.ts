@@ -18,12 +18,6 @@ interface ServiceParts {
   respondToErrors(log: Logger): Middleware
   crossOrigin(allowedOrigin: () => string, acceptedHeaders: string): Middleware
   etagOf(representation: string): string
-  /** Responds to OPTIONS itself, and then returns undefined. Calls `assertAuthenticated` without an
-   *  ID if the method is unknown. */
-  findOperation(
-    ctx: Context,
-    assertAuthenticated: (ctx: Context, id: OperationId | undefined) => void,
-  ): OperationId | undefined
   identify: Middleware
   ifMatchHolds(header: string | undefined, etag: string): boolean
   ifNoneMatchNames(header: string, etag: string): boolean
@@ -32,6 +26,12 @@ interface ServiceParts {
     ctx: Context,
     id: OperationId,
   ): Promise<{ input: { body?: object; query?: object }; mergePatch?: object }>
+  /** Throws the errors of the service for unknown paths and methods. */
+  serveApi(api: {
+    requireCaller(ctx: Context): string
+    operationIds: OperationId[]
+    serve(id: OperationId, ctx: Context): Promise<void>
+  }): Middleware
 }
 
 /** For a mock that keeps the records that requests create. */
@@ -85,17 +85,14 @@ export async function createMock({
   app.use(service.crossOrigin(() => '*', `${service.acceptedHeaders}, Prefer`))
   app.use((ctx, next) => withRequiredHeaders(ctx, next, examples))
   app.use(service.respondToErrors(log))
-  app.use(async (ctx) => {
-    const id = service.findOperation(ctx, assertAuthenticated)
-    if (id !== undefined) await respond(mock, ctx, id)
-  })
+  const serve = (id: OperationId, ctx: Context): Promise<void> => respond(mock, ctx, id)
+  app.use(service.serveApi({ requireCaller, operationIds, serve }))
   return app
 }
 
-function assertAuthenticated(ctx: Context, id: OperationId | undefined): void {
-  const row: OperationRow | undefined = id && operations[id]
-  if (!row?.isPublic && !/^Bearer +[^ ]+$/i.test(ctx.get('Authorization')))
-    ctx.throw(401, 'The API key is missing or malformed.')
+function requireCaller(ctx: Context): string {
+  const [key] = /^Bearer +[^ ]+$/i.exec(ctx.get('Authorization')) ?? []
+  return key ?? ctx.throw(401, 'The API key is missing or malformed.')
 }
 
 function ownDocument(): unknown {

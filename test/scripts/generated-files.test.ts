@@ -14,7 +14,6 @@ describe('generated/operations.ts', () => {
     expect(operations.listNotes).toMatchObject({
       method: 'get',
       path: '/notes',
-      isPublic: false,
       access: 'read',
       rateLimit: { limit: 60, windowSeconds: 60 },
       query: {
@@ -38,7 +37,6 @@ describe('generated/operations.ts', () => {
       ifMatch: false,
     })
     expect(operations.getNote).toMatchObject({
-      isPublic: false,
       mediaTypes: ['text/plain'],
       sorts: [],
       filters: {},
