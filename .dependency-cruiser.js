@@ -39,7 +39,7 @@ const OWNERS = {
   'prom-client': 'server/metrics[\\w-]*\\.ts$',
   'rate-limiter-flexible': 'auth/rate-limit\\.ts$',
   sqlite3: 'records/database/',
-  undici: '(webhooks/transport|cli)/',
+  undici: '(webhooks/transport|cli|scripts/receiver)/',
 }
 
 const place = (paths) => `^(${[paths].flat().join('|')})`

@@ -1,41 +1,27 @@
 import { writeFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
+import { readGeneratedContract } from '../scripts/model/contract.ts'
+import {
+  type CheckResult,
+  countDeliveries,
+  isConformant,
+  isFollowed,
+  type RuleResult,
+  runRules,
+} from '../scripts/receiver/check.ts'
+import { listRules, type Rule } from '../scripts/receiver/rules.ts'
 import { junitXml, type TestCase } from '../scripts/report/junit.ts'
 import { newSecret } from '../webhooks/transport/secret.ts'
-import { deliveryId } from './receiver-deliveries.ts'
-import {
-  type ExpectedStatus,
-  listRules,
-  RESPONSE_TIMEOUT_MS,
-  type ReceiverCheck,
-  type Rule,
-} from './receiver-rules.ts'
 import { examples, type Output, parseHttpUrl, parseSigningSecret, type Shell } from './shell.ts'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
 interface Options {
   secret: string
   nextSecret?: string
   strict?: boolean
   junit?: string
-}
-
-interface CheckResult {
-  check: string
-  expected: ExpectedStatus
-  /** Null: no response. */
-  status: number | null
-  durationMs: number
-  error: string | null
-  /** Null: not sent, because the receiver did not respond to an earlier request. */
-  passed: boolean | null
-  /** The delivery that the receiver must process. Null: it must refuse the request, or the request
-   *  was not sent. */
-  deliveryId: string | null
-}
-
-interface RuleResult {
-  rule: Rule
-  checks: CheckResult[]
 }
 
 export function addCommand(program: Command, shell: Shell): void {
@@ -60,7 +46,9 @@ export function addCommand(program: Command, shell: Shell): void {
     .option('--strict', 'also exit with 1 if the receiver ignores a recommendation')
     .option('--junit <file>', 'also write the results as JUnit XML')
     // With two secrets, the rule next-secret is among the rules.
-    .addHelpText('after', () => formatHelp(listRules(newSecret(), newSecret())))
+    .addHelpText('after', () =>
+      formatHelp(listRules(readGeneratedContract(ROOT), newSecret(), newSecret())),
+    )
     .action(shell.action(checkReceiver))
 }
 
@@ -94,7 +82,7 @@ async function checkReceiver(
   url: string,
   { secret, nextSecret, strict = false, junit }: Options,
 ): Promise<Output> {
-  const rules = listRules(secret, nextSecret)
+  const rules = listRules(readGeneratedContract(ROOT), secret, nextSecret)
   const results = await runRules(
     url,
     strict ? rules.map((rule) => ({ ...rule, isRequired: true })) : rules,
@@ -112,86 +100,6 @@ async function checkReceiver(
     text: formatResults(url, results),
     failed: !conformant,
   }
-}
-
-/** Sends the requests one after another, because some repeat an earlier one. After a request
- *  without a response, sends no more: the remaining checks get the error "not sent". */
-async function runRules(url: string, rules: Rule[]): Promise<RuleResult[]> {
-  const finished: RuleResult[] = []
-  let isResponding = true
-  for (const rule of rules) {
-    const checks: CheckResult[] = []
-    for (const check of rule.checks) {
-      const result = isResponding ? await runCheck(url, check) : skipCheck(check)
-      // A closed connection passes where `tolerateClose` (receiver-requests.ts) permits it.
-      if (result.status === null && !result.passed) isResponding = false
-      checks.push(result)
-    }
-    finished.push({ rule, checks })
-  }
-  return finished
-}
-
-function skipCheck({ name, expected }: ReceiverCheck): CheckResult {
-  return {
-    check: name,
-    expected,
-    status: null,
-    durationMs: 0,
-    error: 'not sent',
-    passed: null,
-    deliveryId: null,
-  }
-}
-
-async function runCheck(
-  url: string,
-  { name, expected, request, send }: ReceiverCheck,
-): Promise<CheckResult> {
-  const delivery = request()
-  const startedAt = performance.now()
-  const outcome = await send(url, delivery, AbortSignal.timeout(RESPONSE_TIMEOUT_MS)).then(
-    (status) => ({
-      status,
-      error: status === null ? 'the receiver closed the connection' : null,
-      passed: isExpected(expected, status),
-    }),
-    (error: unknown) => ({ status: null, error: formatError(error), passed: false }),
-  )
-  return {
-    check: name,
-    expected,
-    ...outcome,
-    durationMs: Math.round(performance.now() - startedAt),
-    deliveryId: expected === '2xx' ? deliveryId(delivery) : null,
-  }
-}
-
-function isExpected(expected: ExpectedStatus, status: number | null): boolean {
-  if (expected === '413') return status === null || (status >= 400 && status < 500)
-  if (expected === '403') return status === 403
-  return status !== null && status >= 200 && status < 300
-}
-
-function formatError(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  if (error.name === 'TimeoutError') return `no response within ${RESPONSE_TIMEOUT_MS / 1000} s`
-  return error.message || String((error as NodeJS.ErrnoException).code)
-}
-
-/** False also for a rule that was not tested. */
-function isFollowed({ checks }: RuleResult): boolean {
-  return checks.every(({ passed }) => passed)
-}
-
-function isConformant(results: RuleResult[]): boolean {
-  return results.every((result) => isFollowed(result) || !result.rule.isRequired)
-}
-
-/** How many deliveries the receiver must have processed. Repeats count once. */
-function countDeliveries(results: RuleResult[]): number {
-  const ids = results.flatMap(({ checks }) => checks.map((check) => check.deliveryId))
-  return new Set(ids.filter((id) => id !== null)).size
 }
 
 function toDocument(result: RuleResult) {

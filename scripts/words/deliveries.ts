@@ -1,5 +1,5 @@
 /** The words (keys that begin with `x-`) of asyncapi.yaml that describe deliveries. */
-import { createHmac } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 import type { Contract } from '../model/contract.ts'
 import { inlineReferences } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
@@ -18,6 +18,7 @@ interface SignatureWords {
 }
 
 interface DeliveryHeaderWords {
+  const?: unknown
   /** The header has the `id` of the event (`event.id`) or of the body (`payload.id`). */
   'x-equals'?: string
   'x-signature'?: SignatureWords
@@ -58,6 +59,46 @@ export function readRetrySeconds({ asyncapi }: Contract): number[] {
     if (Array.isArray(seconds)) return seconds
   }
   return []
+}
+
+/** One attempt of a delivery. */
+interface Attempt {
+  /** The ID in the body. */
+  id: string
+  eventId: string
+  body: string
+  /** The signing secret. */
+  secret: string
+  /** The time of the attempt. */
+  at: Date
+  /** The header of the request that caused the event. Undefined: the delivery gets a new trace. */
+  traceparent?: string
+}
+
+/** The request of the attempt, with `headers` and their signatures. */
+export function buildDelivery(headers: DeliveryHeader[], attempt: Attempt): Delivery {
+  const delivery: Delivery = { method: 'POST', headers: {}, body: attempt.body }
+  for (const header of headers)
+    if (!header['x-signature']) delivery.headers[header.name] = headerValue(header, attempt)
+  // Signatures come last, because they cover other headers.
+  for (const { name, 'x-signature': words } of headers)
+    if (words) delivery.headers[name] = signDelivery(words, attempt.secret, delivery)
+  return delivery
+}
+
+function headerValue(header: DeliveryHeader, { id, eventId, at, traceparent }: Attempt): string {
+  if (header.const !== undefined) return String(header.const)
+  if (header['x-equals']) return header['x-equals'].startsWith('event') ? eventId : id
+  if (header['x-time-of']) return String(Math.floor(at.getTime() / 1000))
+  return header['x-trace-of'] ? newChildTrace(traceparent) : ''
+}
+
+/** W3C Trace Context: the trace of the request, or a new one, with a new parent ID. A new trace is
+ *  sampled, because receivers record no trace that is not sampled. */
+function newChildTrace(traceparent = ''): string {
+  const [, trace = randomBytes(16).toString('hex'), flags = '01'] =
+    /^00-([0-9a-f]{32})-[0-9a-f]{16}-(0[01])$/.exec(traceparent) ?? []
+  return `00-${trace}-${randomBytes(8).toString('hex')}-${flags}`
 }
 
 /** The value of the header that signs the delivery. */

@@ -1,7 +1,9 @@
 /** The rules that a webhook receiver must or should follow, and the requests that test them. */
+import { randomBytes } from 'node:crypto'
 import { v7 as uuidv7 } from 'uuid'
-import { eventTypes } from '../generated/events.ts'
-import { newSecret } from '../webhooks/transport/secret.ts'
+import { eventTypes } from '../../generated/events.ts'
+import type { Contract } from '../model/contract.ts'
+import { type Delivery, listDeliveryHeaders } from '../words/deliveries.ts'
 import {
   deliveryId,
   escapeLetters,
@@ -10,9 +12,8 @@ import {
   newSigner,
   replaceSignatures,
   reverseFields,
-  type SignedRequest,
   type Signer,
-} from './receiver-deliveries.ts'
+} from './deliveries.ts'
 import {
   post,
   postAfterAbort,
@@ -21,7 +22,7 @@ import {
   postTwice,
   type Send,
   tolerateClose,
-} from './receiver-requests.ts'
+} from './requests.ts'
 
 /** 413 stands for any 4xx status, or a closed connection. */
 export type ExpectedStatus = '2xx' | '403' | '413'
@@ -31,7 +32,7 @@ export interface ReceiverCheck {
   name: string
   expected: ExpectedStatus
   /** Builds the request when it is sent, because the signature covers the time. */
-  request: () => SignedRequest
+  request: () => Delivery
   send: Send
 }
 
@@ -56,17 +57,18 @@ const LARGE_TEXT_CHARACTERS = 64 * 1024
 const OVERSIZED_TEXT_CHARACTERS = 16 * 1024 * 1024
 const MINUTE_MS = 60_000
 
-function accepts(name: string, request: () => SignedRequest, send: Send = post): ReceiverCheck {
+function accepts(name: string, request: () => Delivery, send: Send = post): ReceiverCheck {
   return { name, expected: '2xx', request, send }
 }
 
-function refuses(name: string, request: () => SignedRequest): ReceiverCheck {
+function refuses(name: string, request: () => Delivery): ReceiverCheck {
   return { name, expected: '403', request, send: post }
 }
 
 /** All rules, in the order in which their requests must be sent. */
-export function listRules(secret: string, nextSecret?: string): Rule[] {
-  const signer = newSigner(secret)
+export function listRules(contract: Contract, secret: string, nextSecret?: string): Rule[] {
+  const headers = listDeliveryHeaders(contract)
+  const signer = newSigner(headers, secret)
   const first = signer.delivery()
   return [
     acceptsPost(first),
@@ -78,7 +80,7 @@ export function listRules(secret: string, nextSecret?: string): Rule[] {
     everyEventType(signer),
     unknownContent(signer),
     chunkedBody(signer),
-    ...(nextSecret === undefined ? [] : [secretRotation(signer, newSigner(nextSecret))]),
+    ...(nextSecret === undefined ? [] : [secretRotation(signer, newSigner(headers, nextSecret))]),
     lateDelivery(signer),
     oversizedBody(signer),
     // Last, because a receiver that breaks this rule no longer responds.
@@ -86,7 +88,7 @@ export function listRules(secret: string, nextSecret?: string): Rule[] {
   ]
 }
 
-function acceptsPost(first: SignedRequest): Rule {
+function acceptsPost(first: Delivery): Rule {
   return {
     id: 'accepts-post',
     title: 'Accepts a delivery: responds 2xx to a POST with JSON within 15 seconds',
@@ -126,9 +128,10 @@ function missingSignature({ delivery }: Signer): Rule {
 }
 
 function wrongSignature({ delivery }: Signer): Rule {
-  const changeBody = (change: (text: string) => string): SignedRequest => {
-    const { headers, body } = delivery()
-    return { headers, body: Buffer.from(change(body.toString('utf8'))) }
+  const otherSecret = `whsec_${randomBytes(32).toString('base64')}`
+  const changeBody = (change: (text: string) => string): Delivery => {
+    const original = delivery()
+    return { ...original, body: change(original.body) }
   }
   return {
     id: 'wrong-signature',
@@ -142,7 +145,7 @@ function wrongSignature({ delivery }: Signer): Rule {
       refuses('with a truncated signature', () =>
         replaceSignatures(delivery(), (signature) => signature.slice(0, -8)),
       ),
-      refuses('signed with another secret', () => delivery({}, { secret: newSecret() })),
+      refuses('signed with another secret', () => delivery({}, { secret: otherSecret })),
       refuses('with a changed body', () =>
         changeBody((text) => text.replace('participant', 'particlpant')),
       ),
@@ -171,7 +174,7 @@ function rawBody({ delivery }: Signer): Rule {
   }
 }
 
-function repeatedDelivery({ sign, delivery }: Signer, first: SignedRequest): Rule {
+function repeatedDelivery({ sign, delivery }: Signer, first: Delivery): Rule {
   const later = new Date(Date.now() + 1_000)
   return {
     id: 'repeats',
@@ -256,11 +259,11 @@ function secretRotation(current: Signer, next: Signer): Rule {
 
 /** Standard Webhooks 1.0.0, "Verifying webhook authenticity". */
 function lateDelivery({ delivery }: Signer): Rule {
-  const deliveryFrom = (minutes: number): SignedRequest =>
+  const deliveryFrom = (minutes: number): Delivery =>
     delivery({}, { at: new Date(Date.now() + minutes * MINUTE_MS) })
-  const changeTime = ({ headers, body }: SignedRequest): SignedRequest => ({
+  const changeTime = ({ headers, ...rest }: Delivery): Delivery => ({
+    ...rest,
     headers: { ...headers, 'webhook-timestamp': String(Math.floor(Date.now() / 1000)) },
-    body,
   })
   return {
     id: 'late-delivery',
@@ -278,7 +281,7 @@ function lateDelivery({ delivery }: Signer): Rule {
 }
 
 function oversizedBody({ delivery }: Signer): Rule {
-  const oversized = (): SignedRequest => delivery({ added: 'x'.repeat(OVERSIZED_TEXT_CHARACTERS) })
+  const oversized = (): Delivery => delivery({ added: 'x'.repeat(OVERSIZED_TEXT_CHARACTERS) })
   const refusesBody = (name: string, send: Send): ReceiverCheck => ({
     name,
     expected: '413',

@@ -1,14 +1,7 @@
 /** Deliveries for `check-receiver`: correctly signed, forged and unusual ones. */
 import { v7 as uuidv7 } from 'uuid'
-import { eventTypes } from '../generated/events.ts'
-import { signingKeys } from '../webhooks/transport/secret.ts'
-import { deliveryHeaders } from '../webhooks/transport/sign.ts'
-import { newChildTraceparent, traceparentOfDelivery } from '../webhooks/transport/traceparent.ts'
-
-export interface SignedRequest {
-  headers: Record<string, string>
-  body: Buffer
-}
+import { eventTypes } from '../../generated/events.ts'
+import { buildDelivery, type Delivery, type DeliveryHeader } from '../words/deliveries.ts'
 
 interface DeliveryOptions {
   /** Default: `JSON.stringify`. */
@@ -21,26 +14,21 @@ interface DeliveryOptions {
 
 /** Returns two functions: `sign` signs a body, and `delivery` creates and signs a delivery. The
  *  payload of the delivery is an example with the fields of `change` and a new ID. */
-export function newSigner(secret: string) {
-  const sign = (id: string, body: Buffer, at: Date, key = secret): SignedRequest => ({
-    headers: {
-      ...deliveryHeaders(signingKeys(key), { id, eventId: null }, body, at),
-      traceparent: newChildTraceparent(traceparentOfDelivery({ id, eventId: null }, null)),
-    },
-    body,
-  })
-  const delivery = (change: object = {}, options: DeliveryOptions = {}): SignedRequest => {
+export function newSigner(headers: DeliveryHeader[], secret: string) {
+  const sign = (id: string, body: string, at: Date, key = secret): Delivery =>
+    buildDelivery(headers, { id, eventId: id, body, secret: key, at })
+  const delivery = (change: object = {}, options: DeliveryOptions = {}): Delivery => {
     const { serialize = JSON.stringify, secret: key = secret, at = new Date() } = options
     const id = uuidv7()
     const payload = { ...eventTypes['participant.created'].example, ...change, id }
-    return sign(id, Buffer.from(serialize(payload)), at, key)
+    return sign(id, serialize(payload), at, key)
   }
   return { sign, delivery }
 }
 
 export type Signer = ReturnType<typeof newSigner>
 
-export function deliveryId({ headers }: SignedRequest): string {
+export function deliveryId({ headers }: Delivery): string {
   return headers['webhook-id'] ?? ''
 }
 
@@ -48,15 +36,16 @@ const SIGNATURE_HEADERS = ['x-service-signature', 'webhook-signature']
 
 /** Replaces both signature headers. Removes a header for which `replace` returns undefined. */
 export function replaceSignatures(
-  { headers, body }: SignedRequest,
+  delivery: Delivery,
   replace: (signature: string) => string | undefined,
-): SignedRequest {
+): Delivery {
+  const { headers } = delivery
   const others = Object.entries(headers).filter(([name]) => !SIGNATURE_HEADERS.includes(name))
   const replaced = SIGNATURE_HEADERS.flatMap((name) => {
     const signature = replace(headers[name] ?? '')
     return signature === undefined ? [] : [[name, signature] as const]
   })
-  return { headers: Object.fromEntries([...others, ...replaced]), body }
+  return { ...delivery, headers: Object.fromEntries([...others, ...replaced]) }
 }
 
 /** Returns another signature of the same length and alphabet. */

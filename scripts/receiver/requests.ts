@@ -5,15 +5,11 @@ import { request as httpsRequest } from 'node:https'
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
-import type { SignedRequest } from './receiver-deliveries.ts'
+import type { Delivery } from '../words/deliveries.ts'
 
 /** Returns the status of the response, and throws if there is none. Null: the receiver closed the
  *  connection, and `tolerateClose` permits that. */
-export type Send = (
-  url: string,
-  delivery: SignedRequest,
-  signal: AbortSignal,
-) => Promise<number | null>
+export type Send = (url: string, delivery: Delivery, signal: AbortSignal) => Promise<number | null>
 
 const CHUNK_BYTES = 256 * 1024
 /** The pause after an aborted upload. If the abort crashes the receiver, its process has ended
@@ -22,7 +18,7 @@ const CRASH_MS = 500
 
 export async function post(
   url: string,
-  { headers, body }: SignedRequest,
+  { headers, body }: Delivery,
   signal: AbortSignal,
 ): Promise<number> {
   return await sendBody(url, headers, body, signal)
@@ -32,16 +28,16 @@ export async function post(
  *  two chunks. */
 export async function postChunked(
   url: string,
-  { headers, body }: SignedRequest,
+  { headers, body }: Delivery,
   signal: AbortSignal,
 ): Promise<number> {
-  return await sendBody(url, headers, Readable.from(splitBody(body)), signal)
+  return await sendBody(url, headers, Readable.from(splitBody(Buffer.from(body))), signal)
 }
 
 /** Posts the delivery twice at the same time. Returns the higher status. */
 export async function postTwice(
   url: string,
-  delivery: SignedRequest,
+  delivery: Delivery,
   signal: AbortSignal,
 ): Promise<number> {
   return Math.max(
@@ -65,7 +61,7 @@ export function tolerateClose(send: Send): Send {
 /** Closes a connection in the middle of an upload, then posts the delivery. */
 export async function postAfterAbort(
   url: string,
-  delivery: SignedRequest,
+  delivery: Delivery,
   signal: AbortSignal,
 ): Promise<number> {
   const upload = await startUpload(url, delivery, signal)
@@ -77,7 +73,7 @@ export async function postAfterAbort(
 /** Posts the delivery while another connection has sent half of an upload. */
 export async function postBesideUpload(
   url: string,
-  delivery: SignedRequest,
+  delivery: Delivery,
   signal: AbortSignal,
 ): Promise<number> {
   const upload = await startUpload(url, delivery, signal)
@@ -91,7 +87,7 @@ export async function postBesideUpload(
 async function sendBody(
   url: string,
   headers: Record<string, string>,
-  body: Buffer | Readable,
+  body: string | Readable,
   signal: AbortSignal,
 ): Promise<number> {
   const response = await request(url, { method: 'POST', headers, body, signal, reset: true })
@@ -102,9 +98,10 @@ async function sendBody(
 /** Sends the headers and half of the body. */
 async function startUpload(
   url: string,
-  { headers, body }: SignedRequest,
+  { headers, body: text }: Delivery,
   signal: AbortSignal,
 ): Promise<ClientRequest> {
+  const body = Buffer.from(text)
   const connect = url.startsWith('https:') ? httpsRequest : httpRequest
   const upload = connect(url, {
     method: 'POST',
