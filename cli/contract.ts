@@ -10,17 +10,17 @@ import {
   startContractReceiver,
   type TestedWebhook,
 } from '../scripts/contract/receiver.ts'
-import { contractHar } from '../scripts/contract/report/har.ts'
-import { contractJunit } from '../scripts/contract/report/junit.ts'
+import { toHar } from '../scripts/contract/report/har.ts'
 import { contractPage } from '../scripts/contract/report/page.ts'
 import { isFailed, type Report } from '../scripts/contract/report/report.ts'
-import { listResults } from '../scripts/contract/report/results.ts'
+import { listResults, listTestCases } from '../scripts/contract/report/results.ts'
 import type { Target } from '../scripts/contract/run.ts'
 import { assertResponds } from '../scripts/contract/sender.ts'
 import { runSuite } from '../scripts/contract/suite.ts'
 import type { Contract } from '../scripts/model/contract.ts'
 import { assertGenerated } from '../scripts/model/source-hashes.ts'
 import { readContract } from '../scripts/model/yaml.ts'
+import { junitXml } from '../scripts/report/junit.ts'
 import { toContractCurl } from './contract-curl.ts'
 import { formatReport, toDocument } from './contract-output.ts'
 import { addReportOptions, type CheckReport, type ReportOptions, reportResults } from './reports.ts'
@@ -164,9 +164,9 @@ async function run(options: Options): Promise<CheckReport> {
       failed: isFailed(report),
     },
     results: listResults(contract, report),
-    junit: contractJunit(report),
+    junit: junitXml(`muster contract ${report.url} seed ${report.seed}`, listTestCases(report)),
     page: contractPage(report),
-    har: contractHar(report),
+    har: toHar(report),
   }
 }
 

@@ -90,7 +90,7 @@ async function writeReports(
   if (junit !== undefined) await writeReport(junit, texts.junit ?? resultsJunit(title, results))
   if (report !== undefined) await writeReport(report, texts.page ?? toPage(title, results))
   if (markdown !== undefined) await writeReport(markdown, toMarkdown(title, results))
-  if (har !== undefined) await writeReport(har, texts.har ?? toHar([]))
+  if (har !== undefined) await writeReport(har, texts.har ?? toHar({ url: '', cases: [] }))
 }
 
 /** Creates the folder of the file if it is missing. */

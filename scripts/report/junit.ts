@@ -4,7 +4,7 @@ export interface TestCase {
   classname: string
   name: string
   seconds?: number
-  failures?: { type?: string; message: string; details: string }[]
+  failures?: { type?: string; message: string; details?: string }[]
   /** The reason for skipping the case. */
   skipped?: string
 }
@@ -22,14 +22,13 @@ ${cases.map(testCase).join('')}  </testsuite>
 `
 }
 
-function testCase({ classname, name, seconds, failures = [], skipped }: TestCase): string {
-  const time = seconds === undefined ? '' : ` time="${seconds.toFixed(3)}"`
-  const elements = failures.map(({ type, message, details }) => {
+function testCase({ classname, name, seconds = 0, failures = [], skipped }: TestCase): string {
+  const elements = failures.map(({ type, message, details = '' }) => {
     const attributes = `${type === undefined ? '' : `type="${escaped(type)}" `}message="${escaped(message)}"`
     return `<failure ${attributes}>${escaped(details)}</failure>`
   })
   if (skipped !== undefined) elements.push(`<skipped message="${escaped(skipped)}"></skipped>`)
-  const attributes = `classname="${escaped(classname)}" name="${escaped(name)}"${time}`
+  const attributes = `classname="${escaped(classname)}" name="${escaped(name)}" time="${seconds.toFixed(3)}"`
   return `    <testcase ${attributes}>${elements.join('')}</testcase>\n`
 }
 

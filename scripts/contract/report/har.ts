@@ -3,33 +3,15 @@ import type { ReceivedResponse, Request } from '../request.ts'
 import type { Exchange } from '../sender.ts'
 import type { Report } from './report.ts'
 
-export interface Recording {
-  /** The URL of the service, without a trailing slash. */
-  url: string
-  exchange: Exchange
-  /** Describes the failure. */
-  comment: string
-}
-
-export function contractHar({ url, cases }: Report): string {
-  return toHar(
-    cases.flatMap(({ operation, name, failures }) =>
-      failures.flatMap(({ exchanges, what, message }) =>
-        exchanges.map((exchange) => ({
-          url,
-          exchange,
-          comment: `${operation} ${name}: ${what}: ${message}`,
-        })),
-      ),
+export function toHar({ url, cases }: Pick<Report, 'url' | 'cases'>): string {
+  const entries = cases.flatMap(({ operation, name, failures }) =>
+    failures.flatMap(({ exchanges, what, message }) =>
+      exchanges.map((exchange) => ({
+        ...toEntry(url, exchange),
+        comment: `${operation} ${name}: ${what}: ${message}`,
+      })),
     ),
   )
-}
-
-export function toHar(recordings: Recording[]): string {
-  const entries = recordings.map(({ url, exchange, comment }) => ({
-    ...toEntry(url, exchange),
-    comment,
-  }))
   const creator = { name: 'contract tests', version: '1' }
   return JSON.stringify({ log: { version: '1.2', creator, entries } }, null, 2)
 }
