@@ -36,6 +36,7 @@ beforeAll(async () => {
     'client/package.json',
     'client/tsconfig.json',
     'client/README.md',
+    'client/LICENSE',
     'generated',
     'package.json',
   ])
@@ -107,7 +108,7 @@ describe('the package', () => {
     const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }]
     for (const { path } of files)
       expect(path).toMatch(
-        /^(package\.json|README\.md|dist\/(client\/src|generated)\/[a-z]+(\.d\.ts|\.js))$/,
+        /^(package\.json|README\.md|LICENSE|dist\/(client\/src|generated)\/[a-z]+(\.d\.ts|\.js))$/,
       )
   })
 
