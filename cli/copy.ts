@@ -76,7 +76,7 @@ async function copy(
     const counts = await withSetupLock(database, async () => {
       await assertNoOtherTables(target)
       await migrate(target)
-      await assertSchema(target, database)
+      await assertSchema(target)
       return copyRows(source, target, json ? () => undefined : newProgress(shell))
     })
     // The service on the copy will have the newest key only.
@@ -101,8 +101,8 @@ function newProgress(shell: Shell): (progress: CopyProgress) => void {
   }
 }
 
-async function assertCopyable(source: Db, { database, secretKeys }: Config): Promise<void> {
-  await assertSchema(source, database)
+async function assertCopyable(source: Db, { secretKeys }: Config): Promise<void> {
+  await assertSchema(source)
   if ((await source.read('accounts').first('id')) === undefined)
     throw new Refused(
       'The database in DATA_DIR has no accounts. Set DATA_DIR to the folder to copy.',

@@ -11,7 +11,6 @@ import { type Db, sqliteFile } from '../records/database/open.ts'
 import {
   describeSchemaProblem,
   findSchemaDifference,
-  hasComparableCatalogue,
 } from '../records/database/schema-difference.ts'
 import { assertVersion } from '../records/database/version.ts'
 import { findDatabaseBytes } from '../records/reports/database-state.ts'
@@ -63,9 +62,7 @@ export function checkConfiguration(config: Config): Findings {
 export async function checkDatabase({ db, config }: Installation): Promise<Findings> {
   const { database } = config
   if ('dataDir' in database) return checkSqlite(db)
-  // CockroachDB and YugabyteDB have version numbers that `assertVersion` does not know.
-  if (hasComparableCatalogue(database))
-    await assertVersion(async (text) => (await db.read.raw(text)).rows)
+  await assertVersion(async (text) => (await db.read.raw(text)).rows)
   const { settings } = await findPostgresState(db)
   return ok(`PostgreSQL ${settings.server_version}.`)
 }
@@ -146,15 +143,13 @@ export async function checkClock({ db }: Installation): Promise<Findings> {
     : ok(`The time of ${whose} is ${clock.now().toISOString()}.`)
 }
 
-export async function checkSchema({ db, config }: Installation): Promise<Findings> {
+export async function checkSchema({ db }: Installation): Promise<Findings> {
   const pending = await listPendingMigrations(db)
   if (pending.length > 0)
     return warning(
       `Migrations that have not run: ${pending.length}.`,
       'The next start runs them. To run them now:  muster migrate',
     )
-  if (!hasComparableCatalogue(config.database))
-    return ok('All migrations have run. The schema cannot be compared on this database.')
   const difference = await findSchemaDifference(db)
   const found = describeSchemaProblem(difference, db.dialect)
   if (found !== undefined) return problem(found)

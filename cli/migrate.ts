@@ -35,7 +35,7 @@ async function finishMigration(
   { db, config: { database }, appliedMigrations: migrations }: CommandDatabase,
   json: boolean,
 ): Promise<Output> {
-  await assertSchema(db, database)
+  await assertSchema(db)
   const text =
     migrations.length === 0
       ? 'The tables are up to date.'

@@ -161,7 +161,7 @@ async function migrateAndCreateFirstAccount({
   try {
     return await withSetupLock(database, async () => {
       await migrate(db)
-      await assertSchema(db, database)
+      await assertSchema(db)
       const { now } = await Clock.open(db)
       useClockForIds(now)
       return createFirstAccount(db, now())

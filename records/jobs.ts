@@ -33,8 +33,7 @@ function fromRow(row: JobRow): Job {
     title: row.title,
     description: row.description,
     status: row.status,
-    // Questions from before version 1.1 are stored without an operator.
-    screening_questions: JSON.parse(row.screening_questions).map(withOperator),
+    screening_questions: JSON.parse(row.screening_questions),
     created_at: toTimestamp(row.created_at),
     updated_at: toTimestamp(row.updated_at),
   }

@@ -4,22 +4,16 @@ import { NOW_SQL } from './database/clock.ts'
 import type { Db } from './database/open.ts'
 import { hasEndedSql } from './worker-sessions.ts'
 
-export interface LeaseHolder {
-  id: string
-  /** The ID is that of a worker session: the lease ends with the session. */
-  isSession: boolean
-}
-
 /** A lease that ends later than a new one by more than this is from a clock that was ahead, and
  *  does not count. */
 const TOLERANCE_MS = 60_000
 
-/** Acquires or renews a lease for `durationMs` by the database's clock. False: another holder has
- *  it. */
+/** Acquires or renews a lease for `durationMs` by the database's clock. `holder`: the ID of a worker
+ *  session, with which the lease ends. False: another session has it. */
 export async function acquireLease(
   { write: sql }: Db,
   name: string,
-  { id, isSession }: LeaseHolder,
+  holder: string,
   durationMs: number,
 ): Promise<boolean> {
   const { rows } = await sql.raw(
@@ -27,9 +21,9 @@ export async function acquireLease(
      on conflict (name) do update set holder = excluded.holder, expires_at = excluded.expires_at
      where leases.holder = excluded.holder or leases.expires_at < ${NOW_SQL}
        or leases.expires_at > excluded.expires_at + ${TOLERANCE_MS}
-       ${isSession ? `or ${hasEndedSql('leases.holder')}` : ''}
+       or ${hasEndedSql('leases.holder')}
      returning holder`,
-    [name, id, durationMs],
+    [name, holder, durationMs],
   )
   return rows.length > 0
 }
@@ -38,7 +32,7 @@ export async function acquireLease(
 export async function releaseLease(
   { write: sql }: Db,
   name: string,
-  { id }: LeaseHolder,
+  holder: string,
 ): Promise<void> {
-  await sql('leases').where({ name, holder: id }).delete()
+  await sql('leases').where({ name, holder }).delete()
 }

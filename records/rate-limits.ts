@@ -3,11 +3,9 @@ import { NOW_SQL } from './database/clock.ts'
 import type { Db } from './database/open.ts'
 import { select } from './database/statements.ts'
 import { type RemovalRun, removeRows } from './removal-run.ts'
-import { HOUR_MS } from './time-units.ts'
 
 /** By one clock, no stored window ends later than a window that begins now. If one does, the clock
- *  of the database went back, or a node of an earlier release used its own clock. A window that
- *  ends later by more than this counts as ended. */
+ *  of the database went back. A window that ends later by more than this counts as ended. */
 const TOLERANCE_MS = 60_000
 
 export interface RateLimitWindow {
@@ -56,17 +54,13 @@ export async function deletePoints(db: Db, key: string): Promise<void> {
   await db.write('rate_limits').where({ key }).delete()
 }
 
-/** Windows are kept for this long after their end: a node of an earlier release counts by its own
- *  clock, which may be behind. */
-const KEPT_MS = HOUR_MS
-
-/** Reads the whole table, which holds only open windows and those that ended within about the last
- *  hour. An index on `expire` would avoid this, but each new window would have to update it. */
+/** Reads the whole table, which holds only open windows and those that ended a few minutes ago. An
+ *  index on `expire` would avoid this, but each new window would have to update it. */
 export async function removeExpiredRateLimits(run: RemovalRun): Promise<void> {
   if (run.db.dialect === 'sqlite') return
   await removeRows(run, {
     table: 'rate_limits',
     key: ['key'],
-    condition: (rows) => rows.where('expire', '<', run.time.createdBefore(KEPT_MS)),
+    condition: (rows) => rows.where('expire', '<', run.time.createdBefore(TOLERANCE_MS)),
   })
 }

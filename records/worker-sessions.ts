@@ -13,8 +13,7 @@ interface SessionConnection {
   query(text: string, values: unknown[]): Promise<unknown>
 }
 
-/** An SQL expression: whether the session with the ID in `idColumn` has ended. The session of an
- *  older release counts as ended: it has no lock. */
+/** An SQL expression: whether the session with the ID in `idColumn` has ended. */
 export const hasEndedSql = (idColumn: string): string =>
   `pg_try_advisory_xact_lock_shared(hashtextextended(${idColumn}::text, 0))`
 

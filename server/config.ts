@@ -10,7 +10,6 @@ import { EXPORT_FILE_DAYS } from '../records/export-files.ts'
 import { FIXED_DEFAULTS, type Quotas } from '../records/quotas.ts'
 import type { RetentionDays } from '../records/removal-run.ts'
 import { REQUEST_LOG_DAYS } from '../records/request-log.ts'
-import type { QueueBackend } from '../webhooks/queue/boss.ts'
 import type { Cidr } from '../webhooks/transport/egress.ts'
 import { type SecretKeys, secretKeysOf } from '../webhooks/transport/secret.ts'
 import { CLIENT_TIMEOUT_MS, KEEP_ALIVE_TIMEOUT_MS, MAX_CONNECTIONS, urlOf } from './http.ts'
@@ -21,8 +20,6 @@ class ConfigError extends Refused {
   override name = 'ConfigError'
 }
 
-const queueBackends: QueueBackend[] = ['postgres', 'citus', 'cockroachdb', 'yugabytedb']
-
 export interface Config {
   /** 0 lets the system choose. */
   port: number
@@ -32,9 +29,7 @@ export interface Config {
   metricsPort: number | undefined
   /** The URL of this service for clients, without a trailing slash. */
   baseUrl: string
-  database:
-    | ({ databaseUrl: string; directUrl: string; backend: QueueBackend } & ConnectionLimits)
-    | { dataDir: string }
+  database: ({ databaseUrl: string; directUrl: string } & ConnectionLimits) | { dataDir: string }
   /** How long a statement of a request or a worker may run on PostgreSQL. */
   statementTimeoutMs: number
   role: 'all' | 'api' | 'worker'
@@ -165,7 +160,6 @@ export const settings = {
   DATA_DIR: str({ default: './data' }),
   DATABASE_URL: postgresUrl({ default: undefined }),
   DATABASE_DIRECT_URL: postgresUrl({ default: undefined }),
-  QUEUE_BACKEND: str({ choices: queueBackends, default: 'postgres' }),
   DATABASE_POOL_SIZE: integer(2, 1_000)({ default: DEFAULT_LIMITS.poolSize }),
   QUEUE_POOL_SIZE: integer(2, 1_000)({ default: DEFAULT_LIMITS.queuePoolSize }),
   DATABASE_STATEMENT_TIMEOUT_MS: integer(100, 3_600_000)({ default: 15_000 }),
@@ -229,7 +223,6 @@ export function readConfig(
         : {
             databaseUrl: env.DATABASE_URL,
             directUrl: env.DATABASE_DIRECT_URL ?? env.DATABASE_URL,
-            backend: env.QUEUE_BACKEND,
             poolSize: env.DATABASE_POOL_SIZE,
             queuePoolSize: env.QUEUE_POOL_SIZE,
             lockTimeoutMs: env.DATABASE_LOCK_TIMEOUT_MS,

@@ -86,7 +86,8 @@ interface Parts {
 export async function start(config: Config, options: ServerOptions): Promise<Running> {
   const { log } = options
   const isWorker = config.role !== 'api'
-  if (isWorker) await assertUnsharedSessions(config)
+  if (isWorker && 'databaseUrl' in config.database)
+    await assertOwnSessions(config.database.directUrl)
   const db = openDatabase(isWorker ? withoutPooler(config.database) : config.database, config)
   const metrics = newMetrics()
   const { registry } = metrics
@@ -103,7 +104,7 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
   const stop = (): Promise<void> => (stopped ??= stopParts(parts, log))
 
   try {
-    const schema = await checkSchema(db, config, log)
+    const schema = await checkSchema(db, log)
     await proveSecretKeys(db, config.secretKeys)
     const clock = await startClock(db, log, options.now)
     parts.clock = clock
@@ -228,11 +229,4 @@ function startDelivery(options: DeliveryOptions): Promise<Engine> {
     ...options,
     backgroundJobs: { exports, bulk, deletions },
   })
-}
-
-/** Throws `Refused` when a pooler shares sessions among connections. CockroachDB and YugabyteDB are
- *  not checked, because they number their sessions in another way. */
-async function assertUnsharedSessions({ database }: Config): Promise<void> {
-  if ('databaseUrl' in database && ['postgres', 'citus'].includes(database.backend))
-    await assertOwnSessions(database.directUrl)
 }

@@ -7,15 +7,12 @@ import {
   assertSchema,
   describeSchemaProblem,
   findSchemaDifference,
-  hasComparableCatalogue,
 } from '../records/database/schema-difference.ts'
-import type { Config } from './config.ts'
 
 const RECHECK_MS = 10_000
 
 export interface SchemaCheck {
-  /** False: the last comparison has found that this version cannot use the schema. Always true for
-   *  databases whose catalogues cannot be compared. */
+  /** False: the last comparison has found that this version cannot use the schema. */
   isIntact(): Promise<boolean>
 }
 
@@ -23,11 +20,10 @@ export interface SchemaCheck {
  *  keys and indexes. `nowMs`: the monotonic clock. */
 export async function checkSchema(
   db: Db,
-  { database }: Pick<Config, 'database'>,
   log: Logger,
   nowMs = () => performance.now(),
 ): Promise<SchemaCheck> {
-  const additional = await assertSchema(db, database)
+  const additional = await assertSchema(db)
   if (additional.length > 0)
     log.warn(
       { additional },
@@ -52,7 +48,7 @@ export async function checkSchema(
   let comparison = Promise.resolve()
   return {
     async isIntact() {
-      if (hasComparableCatalogue(database) && nowMs() - comparedAtMs >= RECHECK_MS) {
+      if (nowMs() - comparedAtMs >= RECHECK_MS) {
         comparedAtMs = nowMs()
         comparison = compare().catch(logFailure)
       }

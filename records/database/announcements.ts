@@ -30,8 +30,7 @@ export interface Announcements {
   receiveNotification(text?: string): void
 }
 
-/** The name predates topics. Nodes of an older release listen on it during an upgrade. */
-export const NOTIFY_CHANNEL = 'muster_due'
+export const NOTIFY_CHANNEL = 'muster'
 
 /** `send` sends messages to the other nodes. Undefined: there are no other nodes. */
 export function createAnnouncements(

@@ -6,7 +6,6 @@ import { withConnection } from './connection.ts'
 import { acquireFileLock } from './lock.ts'
 import { type Migration, readMigrations } from './migration-files.ts'
 import { type DatabaseOptions, type Db, type PostgresPlace, withoutPooler } from './open.ts'
-import { hasComparableCatalogue } from './schema-difference.ts'
 import { assertVersion } from './version.ts'
 
 /** PostgreSQL advisory lock: any number that nothing else locks. */
@@ -42,8 +41,7 @@ function withAdvisoryLock<T>(database: PostgresPlace, work: () => Promise<T>): P
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
   }
   return withConnection(config, async (client) => {
-    if (hasComparableCatalogue(database))
-      await assertVersion(async (text) => (await client.query(text)).rows)
+    await assertVersion(async (text) => (await client.query(text)).rows)
     await acquireAdvisoryLock(client)
     return work().finally(() => client.query('commit').catch(() => undefined))
   })

@@ -42,8 +42,6 @@ export interface PostgresPlace {
   databaseUrl: string
   /** The URL without the pooler. Undefined: the same as `databaseUrl`. */
   directUrl?: string
-  /** The product that speaks the protocol of PostgreSQL, for example `cockroachdb`. */
-  backend?: string
 }
 
 export type DatabaseOptions = (PostgresPlace & Partial<ConnectionLimits>) | { dataDir: string }

@@ -1,6 +1,6 @@
 /** How the schema of a database differs from the one that this version of Muster needs. */
 import { Refused } from '../../errors.ts'
-import type { DatabaseOptions, Db, Dialect } from './open.ts'
+import type { Db, Dialect } from './open.ts'
 import { type DatabaseSchema, readExpectedSchema, readSchema, type TableSchema } from './schema.ts'
 
 /** Names such as "table webhooks", "column webhooks.url" or "index deliveries_waiting". */
@@ -31,19 +31,12 @@ export function describeSchemaProblem(
 }
 
 /** Throws `Refused` when this version cannot use the database. Returns the names of additional
- *  objects. Checks nothing and returns none unless `hasComparableCatalogue`. */
-export async function assertSchema(db: Db, database: DatabaseOptions): Promise<string[]> {
-  if (!hasComparableCatalogue(database)) return []
+ *  objects. */
+export async function assertSchema(db: Db): Promise<string[]> {
   const difference = await findSchemaDifference(db)
   const problem = describeSchemaProblem(difference, db.dialect)
   if (problem !== undefined) throw new Refused(problem)
   return difference.additional
-}
-
-/** CockroachDB and YugabyteDB describe the same indexes and types in other words. */
-export function hasComparableCatalogue(database: DatabaseOptions): boolean {
-  const backend = 'databaseUrl' in database ? database.backend : undefined
-  return backend !== 'cockroachdb' && backend !== 'yugabytedb'
 }
 
 /** Definitions by name. A table that `other` lacks is listed without its columns, keys and

@@ -1,5 +1,4 @@
-/** The versions of PostgreSQL that Muster works with. Not for CockroachDB and YugabyteDB: they have
- *  other version numbers. */
+/** The versions of PostgreSQL that Muster works with. */
 import { Refused } from '../../errors.ts'
 
 /** The queries need features of this version. */

@@ -50,7 +50,7 @@ export class ImmediateAttempts {
     const { inFlight, jobs, ledger, leader, leaseTurns } = this.#options
     return leaseTurns.take(async () => {
       // Another process may lead by now, and have found these attempts, too.
-      if (!leader.isLeader || !jobs.canAddInFlight || !this.#hasFreeSlots) return attempts
+      if (!leader.isLeader || !this.#hasFreeSlots) return attempts
       const withDue = ledger.webhooksWithDue()
       if (!withDue) return attempts
       const notStarted: Attempt[] = []

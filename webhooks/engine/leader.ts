@@ -1,11 +1,10 @@
 /** The lease that makes one process the leader, so that two do not enqueue the same attempts. */
-import { randomUUID } from 'node:crypto'
 import type { Db } from '../../records/database/open.ts'
-import { acquireLease, type LeaseHolder, releaseLease } from '../../records/leases.ts'
+import { acquireLease, releaseLease } from '../../records/leases.ts'
 import type { Queue } from '../queue/queue.ts'
 import type { QueueLedger } from './queue-ledger.ts'
 
-/** Must not change: nodes of older releases compete for the lease of this name. */
+/** Must not change: during an upgrade, nodes of two versions compete for this lease. */
 const LEASE_NAME = 'dispatch'
 /** How long others wait for a leader that no longer renews the lease: it hangs, or PostgreSQL has
  *  not noticed that its connection is lost. They do not wait if the session of the leader has
@@ -19,9 +18,9 @@ export class Leader {
   readonly #db: Db
   readonly #session: Queue['session']
   readonly #ledger: QueueLedger
-  readonly #processId = randomUUID()
-  /** Undefined before the first `ensureLeadership`, and while the session is lost. */
-  #holder: LeaseHolder | undefined
+  /** The ID of the session. Undefined before the first `ensureLeadership`, and while the session is
+   *  lost. */
+  #holder: string | undefined
   #isLeader: boolean
   #renewal: Promise<void> | undefined
   #renewedAtMs = Number.NEGATIVE_INFINITY
@@ -58,7 +57,7 @@ export class Leader {
   get isLeader(): boolean {
     if (this.#db.dialect === 'sqlite') return true
     const isValid = performance.now() - this.#renewedAtMs <= LEASE_MS
-    return this.#isLeader && isValid && this.#holder?.id === this.#currentId
+    return this.#isLeader && isValid && this.#holder === this.#session?.id
   }
 
   async stop(): Promise<void> {
@@ -67,20 +66,16 @@ export class Leader {
       await releaseLease(this.#db, LEASE_NAME, this.#holder).catch(() => undefined)
   }
 
-  get #currentId(): string | undefined {
-    return this.#session ? this.#session.id : this.#processId
-  }
-
   /** A lost session ends the leadership: another worker may lead already. */
   #checkSession(): void {
-    const id = this.#currentId
-    if (id === this.#holder?.id) return
-    this.#holder = id === undefined ? undefined : { id, isSession: this.#session !== undefined }
+    const id = this.#session?.id
+    if (id === this.#holder) return
+    this.#holder = id
     this.#renewedAtMs = Number.NEGATIVE_INFINITY
     this.#setLeader(false)
   }
 
-  async #renew(holder: LeaseHolder): Promise<void> {
+  async #renew(holder: string): Promise<void> {
     const startedAtMs = performance.now()
     try {
       const isAcquired = await acquireLease(this.#db, LEASE_NAME, holder, LEASE_MS)

@@ -22,12 +22,11 @@ const RESULT_STORAGE_SECONDS = 45
  *  the lease statement for each batch size. */
 const LEASE_STEP = 16
 
-/** Do not rename the fields: they are stored, and an older release may have queued the job. */
+/** Do not rename the fields: during an upgrade, workers of two versions share the queue. */
 interface JobData {
   deliveryId: string
   webhookId: string
-  /** Undefined: a release without this field queued the job. */
-  accountId?: string
+  accountId: string
   number: number
   dueAt: number
 }
@@ -76,12 +75,6 @@ export class AttemptJobs {
       ...(attempt.scheduledAt > now.getTime() ? { startAfter: new Date(attempt.scheduledAt) } : {}),
     }))
     await this.#boss.jobs.insert(QUEUE, jobs)
-  }
-
-  /** Whether `addInFlight` is possible: without a session, another worker could lease the jobs
-   *  before this one does. An embedded queue has only one worker. */
-  get canAddInFlight(): boolean {
-    return this.#session !== undefined || this.#boss.embedded !== undefined
   }
 
   /** Adds and leases jobs of attempts that are in flight without one, because pg-boss counts the
@@ -226,7 +219,7 @@ function leasedAttempt({
   return {
     ...data,
     // If the job does not name the account, its webhook counts as an account of its own.
-    accountId: data.accountId ?? data.webhookId,
+    accountId: data.accountId,
     scheduledAt: dueAt,
     lease: { jobId: id, retryCount },
   }

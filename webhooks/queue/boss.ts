@@ -8,16 +8,11 @@ import type { PoolUse } from '../../records/database/knex-internals.ts'
 import { type ConnectionLimits, DEFAULT_LIMITS } from '../../records/database/limits.ts'
 import { type Pglite, type RunningPglite, startPglite, type Thread } from './pglite.ts'
 
-/** The kind of database behind DATABASE_URL: pg-boss works around the features that some kinds
- *  lack. */
-export type QueueBackend = 'postgres' | 'citus' | 'cockroachdb' | 'yugabytedb'
-
 /** The database of the queue. */
 export interface QueuePlace
   extends Partial<Pick<ConnectionLimits, 'queuePoolSize' | 'keepAliveMs'>> {
   /** Undefined: embedded PostgreSQL. Required when the records are in PostgreSQL. */
   databaseUrl?: string
-  backend?: QueueBackend
   /** Embedded PostgreSQL that was started before. */
   thread?: Promise<Thread>
 }
@@ -87,7 +82,7 @@ const STEADY_CLOCK = { ...systemClock, now: () => performance.timeOrigin + perfo
 const PIPELINED: object = { pipeline: true }
 
 export async function startBoss(options: BossOptions): Promise<Boss> {
-  const { databaseUrl, backend = 'postgres', thread, log } = options
+  const { databaseUrl, thread, log } = options
   const queues = new Map<string, QueueSettings>()
   // The pg-boss of `jobs` does not notice a restart, so a temporary one creates the queues again.
   const rebuild = async (fresh: Pglite): Promise<void> => {
@@ -105,9 +100,7 @@ export async function startBoss(options: BossOptions): Promise<Boss> {
       ? await startPglite({ settings: SESSION_SETTINGS, thread, rebuild, log })
       : undefined
   const jobs = createBoss(
-    embedded
-      ? { db: fromPglite(embedded), backend: 'pglite' }
-      : { ...connectionOptions(options), backend },
+    embedded ? { db: fromPglite(embedded), backend: 'pglite' } : connectionOptions(options),
     log,
   )
   try {
@@ -159,11 +152,9 @@ function applySettings(client: pg.Client, settings: Record<string, unknown>): Pr
 }
 
 /** Returns a function that creates clients for the sessions of workers, each with a connection of
- *  its own to the database of the queue. Undefined: the database is embedded, or has no advisory
- *  locks that end with a session. */
+ *  its own to the database of the queue. Undefined: the database is embedded. */
 export function sessionClientFactory(place: QueuePlace): (() => pg.Client) | undefined {
-  const { databaseUrl, backend = 'postgres' } = place
-  if (databaseUrl === undefined || !/^(postgres|citus)$/.test(backend)) return undefined
+  if (place.databaseUrl === undefined) return undefined
   return () => {
     const client = new PreparingClient({ ...connectionOptions(place), ...PIPELINED })
     // Only a pool calls `onConnect`. pg sends these settings before the statements that follow

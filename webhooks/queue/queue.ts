@@ -14,8 +14,7 @@ import { startVacuum } from './vacuum.ts'
 
 export interface Queue {
   attempts: AttemptJobs
-  /** Undefined for an embedded queue, or with a backend without sessions: if this process dies, its
-   *  leases end only when they expire. */
+  /** Undefined for an embedded queue: if this process dies, its leases end only when they expire. */
   session: Pick<WorkerSession, 'id'> | undefined
   /** How often embedded PostgreSQL has restarted. After each restart, the queue is empty. */
   restarts(): number
@@ -58,7 +57,7 @@ const REALIGNMENT = [
 export async function startQueue(options: QueueOptions): Promise<Queue> {
   const { attemptTimeoutMs, log } = options
   const boss = await startBoss(options)
-  const vacuum = startVacuum(boss, options.backend ?? 'postgres', log)
+  const vacuum = startVacuum(boss, log)
   const newClient = sessionClientFactory(options)
   const session = newClient && new WorkerSession(newClient, log)
   const attempts = new AttemptJobs(boss, session, (count) => vacuum.countCompleted(count))

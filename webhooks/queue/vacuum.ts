@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { Boss, QueueBackend } from './boss.ts'
+import type { Boss } from './boss.ts'
 
 /** Each lease walks over the entries of finished jobs in an index until they are vacuumed. At
  *  thousands of jobs a second, the autovacuum of PostgreSQL comes too seldom. */
@@ -8,18 +8,16 @@ const VACUUM_AFTER_JOBS = 10_000
 /** PGlite runs neither autovacuum nor checkpoints. The periodic statements of pg-boss make it grow,
  *  even without deliveries. */
 const EMBEDDED_INTERVAL_MS = 60_000
-const BACKENDS_WITH_VACUUM: QueueBackend[] = ['postgres', 'citus']
 
 export interface QueueVacuum {
   countCompleted(count: number): void
   stop(): void
 }
 
-/** Vacuums the table of jobs after every `VACUUM_AFTER_JOBS` completed jobs, unless the backend has
- *  no vacuum. Vacuums an embedded queue also every minute. */
-export function startVacuum(boss: Boss, backend: QueueBackend, log: Logger): QueueVacuum {
+/** Vacuums the table of jobs after every `VACUUM_AFTER_JOBS` completed jobs. Vacuums an
+ *  embedded queue also every minute. */
+export function startVacuum(boss: Boss, log: Logger): QueueVacuum {
   const { embedded } = boss
-  const isPossible = embedded !== undefined || BACKENDS_WITH_VACUUM.includes(backend)
   let completed = 0
   const run = async (): Promise<void> => {
     completed = 0
@@ -34,7 +32,7 @@ export function startVacuum(boss: Boss, backend: QueueBackend, log: Logger): Que
   return {
     countCompleted(count) {
       completed += count
-      if (isPossible && completed >= VACUUM_AFTER_JOBS) void run()
+      if (completed >= VACUUM_AFTER_JOBS) void run()
     },
     stop: () => clearInterval(timer),
   }
