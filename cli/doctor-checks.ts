@@ -1,10 +1,9 @@
 /** The checks of the settings, the database and the machine for `muster doctor`. An error that a
  *  check throws is reported as a problem. */
 import { constants, existsSync } from 'node:fs'
-import { access } from 'node:fs/promises'
+import { access, statfs } from 'node:fs/promises'
 import { doubtLeftMs, listClockSpans } from '../records/clock-spans.ts'
 import { Clock } from '../records/database/clock.ts'
-import { findFreeBytes } from '../records/database/free-space.ts'
 import { DEFAULT_LIMITS } from '../records/database/limits.ts'
 import { listPendingMigrations } from '../records/database/migrate.ts'
 import { type Db, sqliteFile } from '../records/database/open.ts'
@@ -201,7 +200,8 @@ export async function checkDisk({ db, config: { database } }: Installation): Pro
   const { dataDir } = database
   for (const path of [dataDir, sqliteFile(dataDir)])
     if (existsSync(path)) await access(path, constants.W_OK)
-  const free = await findFreeBytes(dataDir)
+  const { bavail, bsize } = await statfs(dataDir)
+  const free = bavail * bsize
   const text = `${formatBytes(free)} are free on the disk of DATA_DIR ${dataDir}.`
   const remedy = 'Make room: a full disk refuses every change.'
   if (free < FULL_DISK_BYTES) return problem(text, remedy)

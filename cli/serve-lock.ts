@@ -15,7 +15,7 @@ export async function acquireServeLock(dataDir: string, remedy: string): Promise
 }
 
 /** As `acquireServeLock`, but returns undefined when a service runs on `dataDir`. */
-export async function tryServeLock(
+async function tryServeLock(
   dataDir: string,
   timeoutMs = LOCK_TIMEOUT_MS,
 ): Promise<FileLock | undefined> {

@@ -1,7 +1,7 @@
 /** Removes outdated rows and returns their space, in the background. */
 import type { Logger } from 'pino'
 import { isUnavailable } from '../records/database/errors.ts'
-import { isSpaceReturned, returnFreeSpace } from '../records/database/free-space.ts'
+import { returnFreeSpace } from '../records/database/free-space.ts'
 import type { Db } from '../records/database/open.ts'
 import { type RemovalRule, removalRules } from '../records/removal-rules.ts'
 import { newRemovalRun } from '../records/removal-run.ts'
@@ -27,15 +27,6 @@ const SCHEDULES = {
     failure: 'Outdated rows could not be removed; trying again in an hour',
   },
 } as const
-
-/** Warns of a SQLite file of an earlier version, which keeps its size when rows are deleted. */
-export async function warnOfFixedSize(db: Db, log: Logger): Promise<void> {
-  if (!(await isSpaceReturned(db)))
-    log.warn(
-      'The database file does not return the space of deleted rows. ' +
-        'To convert it, stop the service and run "muster migrate" once.',
-    )
-}
 
 interface HousekeepingOptions {
   db: Db

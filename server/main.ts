@@ -21,7 +21,7 @@ import { createApp, createMetricsApp } from './app.ts'
 import { type ServerClock, startClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { startDisablingDeadWebhooks } from './dead-webhooks.ts'
-import { startHousekeeping, warnOfFixedSize } from './housekeeping.ts'
+import { startHousekeeping } from './housekeeping.ts'
 import { type HttpServer, listen, urlOf } from './http.ts'
 import { newMetrics } from './metrics.ts'
 import {
@@ -141,7 +141,6 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
       const afterDays = config.disableWebhooksAfterDays
       parts.backgroundWork.push(hourly, startDisablingDeadWebhooks({ db, clock, log, afterDays }))
       hourly.wake()
-      await warnOfFixedSize(db, log)
     } else {
       // In a worker, the engine warns of the pause itself.
       const pausedAt = await findPausedAt(db.read)

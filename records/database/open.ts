@@ -157,8 +157,8 @@ function notify(pool: Knex, messages: string[]): Promise<unknown> {
 
 /** The first pragma, because the others may wait for a lock. */
 const BUSY_TIMEOUT = 'busy_timeout = 10000'
-/** Only for an empty file. In a file with tables, the mode changes only with `convertFile`
- *  (free-space.ts), and this pragma would lock the file for writing. */
+/** Only for an empty file. In a file with tables, this pragma would not change the mode, and would
+ *  lock the file for writing. */
 const AUTO_VACUUM = 'auto_vacuum = INCREMENTAL'
 
 function openSqlite(filename: string): Db {

@@ -10,7 +10,7 @@ describe('migrate', () => {
     await using muster = await newMuster()
     const { migrations } = await muster.json(['migrate'])
     expect(migrations).toContain('202611270900_accounts.ts')
-    expect(await muster.json(['migrate'])).toEqual({ migrations: [], returns_free_space: true })
+    expect(await muster.json(['migrate'])).toEqual({ migrations: [] })
     expect(await muster.run(['migrate'])).toEqual({
       status: 0,
       stdout: 'The tables are up to date.\n',
