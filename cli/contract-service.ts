@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { issueApiKey } from '../auth/api-key.ts'
 import { makeExport } from '../operations/export-job.ts'
-import { idempotencyFingerprint } from '../operations/idempotency.ts'
 import { insertAccount } from '../records/accounts.ts'
 import { migrate, withSetupLock } from '../records/database/migrate.ts'
 import { type Db, openDatabase } from '../records/database/open.ts'
@@ -14,7 +13,7 @@ import { accountScope, accountTransaction } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { insertUser } from '../records/users.ts'
 import { deleteWebhook, insertWebhook } from '../records/webhooks.ts'
-import type { DatabaseChanges, Server, Servers } from '../scripts/contract/dredd/provoke-status.ts'
+import type { Server, Servers, ServiceStates } from '../scripts/contract/dredd/provoke-status.ts'
 import type { TestedWebhook } from '../scripts/contract/receiver.ts'
 import { type Config, readConfig } from '../server/config.ts'
 import { type Running, start } from '../server/main.ts'
@@ -147,8 +146,7 @@ export async function startDreddServers(): Promise<Servers & AsyncDisposable> {
   await broken.db.write.raw('alter table api_keys rename to lost_keys')
   const down = await startApi(await newDirectory(cleanup))
   await down.db.close()
-  const changes = newDatabaseChanges(app.db)
-  return withCleanup({ app, limited, broken, brokenKey, down, changes }, cleanup)
+  return withCleanup({ app, limited, broken, brokenKey, down, states: statesOf(app) }, cleanup)
 }
 
 async function newDirectory(cleanup: AsyncDisposableStack): Promise<string> {
@@ -167,7 +165,7 @@ function withCleanup<T extends object>(
   return { ...value, [Symbol.asyncDispose]: () => moved.disposeAsync() }
 }
 
-export function newDatabaseChanges(db: Db): DatabaseChanges {
+export function statesOf({ db, keysInUse }: Pick<Running, 'db' | 'keysInUse'>): ServiceStates {
   return {
     async finishExport(id, now, format) {
       if (format !== undefined) await db.write('exports').where({ id }).update({ format })
@@ -182,18 +180,9 @@ export function newDatabaseChanges(db: Db): DatabaseChanges {
         .rows('exports')
         .update({ resource: 'payments' })
     },
-    // Only nodes of older releases store such a row: they commit the key before they execute the
-    // request. Until `locked_until`, this release treats the row as a request in progress.
-    async claimIdempotencyKey(userId, key, { method, url, body }) {
-      const fingerprint = idempotencyFingerprint(method, url, body)
-      const inAMinute = Date.now() + 60_000
-      await db.write('idempotency_keys').insert({
-        user_id: userId,
-        key,
-        fingerprint,
-        locked_until: inAMinute,
-        expires_at: inAMinute,
-      })
+    useIdempotencyKey(userId, key) {
+      const endless = new Promise<void>(() => undefined)
+      void keysInUse.use({ userId, key, fingerprint: '' }, () => endless)
     },
   }
 }

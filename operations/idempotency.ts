@@ -81,13 +81,12 @@ async function untilUnlocked<T>(work: () => Promise<T>, deadline: number): Promi
 }
 
 /** Deletes the key if it has expired, so that this request can use it. Returns the stored response
- *  if the request repeats an earlier one. Throws `StillInProgress` or `KeyOfOtherRequest`. */
+ *  if the request repeats an earlier one. Throws `KeyOfOtherRequest`. */
 export async function takeKey(
   trx: Trx,
   request: KeyedRequest,
   state: KeyState,
 ): Promise<StoredResponse | undefined> {
-  if (state.kind === 'in_flight') throw new StillInProgress()
   if (state.kind === 'other_request') throw new KeyOfOtherRequest()
   if (state.kind === 'completed') return state.response
   if (state.kind === 'expired') await deleteIdempotencyKey(trx, request)

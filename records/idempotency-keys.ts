@@ -1,9 +1,8 @@
 /** Idempotency keys. A request inserts its key with the response in the transaction of its change,
  *  so that a rollback or the end of the process leaves neither the key nor the change. */
 import { IS_CLOCK_IN_DOUBT } from './clock-spans.ts'
-import { uniqueViolation } from './database/errors.ts'
 import { type Sql, select } from './database/statements.ts'
-import { LockTaken, type Source, type Trx } from './database/transaction.ts'
+import type { Source, Trx } from './database/transaction.ts'
 import { expiredUntil, type RemovalRun, removeRows } from './removal-run.ts'
 import { DAY_MS } from './time-units.ts'
 
@@ -26,7 +25,6 @@ export interface KeyedRequest {
 export type KeyState =
   | { kind: 'unused' }
   | { kind: 'expired' }
-  | { kind: 'in_flight' }
   | { kind: 'other_request' }
   | { kind: 'completed'; response: StoredResponse }
 
@@ -37,11 +35,9 @@ export function lockOfKey({ userId, key }: KeyedRequest): string {
 
 interface Row {
   fingerprint: string
-  /** Null: a node of an older release still serves the request, or was killed. */
-  status: number | null
-  headers: string | null
-  body: string | null
-  locked_until: number
+  status: number
+  headers: string
+  body: string
   expires_at: number
 }
 
@@ -55,30 +51,19 @@ export async function findKeyState(
   // small.
   const [row] = await select<Row>(
     sql,
-    `select fingerprint, status, headers, body, locked_until, expires_at
+    `select fingerprint, status, headers, body, expires_at
      from idempotency_keys where user_id = ? and key = ?`,
     [userId, key],
   )
   if (row === undefined) return { kind: 'unused' }
-  if (await hasExpired(sql, row, now)) return { kind: 'expired' }
+  if (await hasExpired(sql, row.expires_at, now)) return { kind: 'expired' }
   if (row.fingerprint !== fingerprint) return { kind: 'other_request' }
-  if (row.status === null) return { kind: 'in_flight' }
   const { status, headers, body } = row
-  return {
-    kind: 'completed',
-    response: { status, headers: JSON.parse(headers ?? '{}'), body: body ?? '' },
-  }
+  return { kind: 'completed', response: { status, headers: JSON.parse(headers), body } }
 }
 
-async function hasExpired(
-  sql: Sql,
-  { status, locked_until, expires_at }: Row,
-  now: number,
-): Promise<boolean> {
-  // Nodes of older releases insert a key without a status, and commit it before their change. From
-  // `locked_until` on, such a key counts as expired.
-  if (status === null && locked_until <= now) return true
-  if (expires_at > now) return false
+async function hasExpired(sql: Sql, expiresAt: number, now: number): Promise<boolean> {
+  if (expiresAt > now) return false
   const [row] = await select<{ doubt: boolean | number }>(
     sql,
     `select ${IS_CLOCK_IN_DOUBT} as doubt`,
@@ -108,18 +93,11 @@ export async function insertIdempotencyKey(
     status,
     headers: JSON.stringify(headers),
     body,
-    // For nodes of older releases.
+    // Nothing reads it, but the column is not nullable.
     locked_until: now,
     expires_at: now + RETENTION_MS,
   }
-  await trx.insert({
-    table: 'idempotency_keys',
-    columns: Object.keys(row),
-    rows: [row],
-    // Nodes of older releases do not lock keys, so one of them may have inserted the same key.
-    translate: (error) =>
-      uniqueViolation(error)?.includes('idempotency_keys') ? new LockTaken() : error,
-  })
+  await trx.insert({ table: 'idempotency_keys', columns: Object.keys(row), rows: [row] })
 }
 
 export function removeExpiredIdempotencyKeys(run: RemovalRun): Promise<void> {

@@ -3,7 +3,7 @@ import Router from '@koa/router'
 import Koa from 'koa'
 import type { Logger } from 'pino'
 import { AccountQuotas } from '../operations/account-quota.ts'
-import { KeysInUse } from '../operations/idempotency.ts'
+import type { KeysInUse } from '../operations/idempotency.ts'
 import { newResponseChecker } from '../operations/response-check.ts'
 import type { Db } from '../records/database/open.ts'
 import { consoleRoutes } from '../web/console/app.ts'
@@ -29,6 +29,7 @@ interface AppServices {
   metrics: Metrics
   requestLog: RequestLog
   readiness: Readiness
+  keysInUse: KeysInUse
 }
 
 export function createApp(services: AppServices): Koa<RequestState> {
@@ -63,7 +64,7 @@ export function createApp(services: AppServices): Koa<RequestState> {
     app.use(crossOrigin((origin) => (config.corsOrigins.includes(origin) ? origin : '')))
   if (config.role !== 'worker') {
     const quotas = new AccountQuotas({ ...services, quotas: config.quotas })
-    const operationServices = { ...services, checkResponse, keysInUse: new KeysInUse(), quotas }
+    const operationServices = { ...services, checkResponse, quotas }
     app.use(onlyBelow('/public', serveOperations(operationServices)))
     app.use(docsRoutes(config).routes())
     app.use(consoleRoutes(operationServices))

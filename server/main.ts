@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { makeExport } from '../operations/export-job.ts'
+import { KeysInUse } from '../operations/idempotency.ts'
 import { problemIn } from '../operations/violations.ts'
 import { listUnfinishedDeletionIds } from '../records/account-deletions.ts'
 import { eraseAccount } from '../records/account-erasure.ts'
@@ -48,6 +49,8 @@ export interface Running {
   /** The port of `/metrics` and `/violations` if METRICS_PORT is set, otherwise that of `url`. */
   metricsPort: number
   db: Db
+  /** The idempotency keys of requests in progress. */
+  keysInUse: KeysInUse
   /** Starts no more attempts, and responds with 503 on /readyz. Serves requests for `DRAIN_MS`, or
    *  until `skip` aborts. With ROLE=worker, there are no clients to wait for. */
   drain(skip: AbortSignal): Promise<void>
@@ -120,7 +123,8 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
     if (config.pausesDeliveries) await pauseDeliveries(db, now())
     const readiness = newReadiness(db, config, schema, () => parts.engine)
     parts.readiness = readiness
-    const app = createApp({ db, config, log, now, metrics, requestLog, readiness })
+    const keysInUse = new KeysInUse()
+    const app = createApp({ db, config, log, now, metrics, requestLog, readiness, keysInUse })
     // Before the engine: a port in use is reported at once, and requests are served while the queue
     // is filled.
     const http = await listen(app.callback(), config)
@@ -150,6 +154,7 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
       url: urlOf(config.host, http.port),
       metricsPort: (parts.metricsHttp ?? http).port,
       db,
+      keysInUse,
       drain: (skip) => drainParts(parts, config, skip),
       stop,
     }

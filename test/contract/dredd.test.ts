@@ -1,7 +1,7 @@
 /** Dredd sends a request for each documented status of each operation. */
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { newDatabaseChanges } from '../../cli/contract-service.ts'
+import { statesOf } from '../../cli/contract-service.ts'
 import { transactionCount } from '../../scripts/contract/dredd/dredd.ts'
 import { runDreddSuite } from '../../scripts/contract/dredd/dredd-suite.ts'
 import type { Servers } from '../../scripts/contract/dredd/provoke-status.ts'
@@ -31,7 +31,7 @@ beforeAll(async () => {
   // Responds with 503.
   const down = await startRunning()
   await down.db.close()
-  servers = { app, limited, broken, brokenKey, down, changes: newDatabaseChanges(app.db) }
+  servers = { app, limited, broken, brokenKey, down, states: statesOf(app) }
 })
 
 // In reverse order: `limited` uses the database of `app`.

@@ -1,7 +1,7 @@
 /** The examples of openapi.yaml are what the service responds with. */
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { newDatabaseChanges } from '../../cli/contract-service.ts'
+import { statesOf } from '../../cli/contract-service.ts'
 import contract from '../../generated/openapi.json' with { type: 'json' }
 import { expectSuccess, requestExample } from '../handlers/new-records.ts'
 import { type Answer, type Client, sharedApp, startApp, type TestAccount } from '../helpers.ts'
@@ -121,8 +121,8 @@ describe('records: the examples of the requests lead to the examples of the resp
     expectExample(created, 'ExportCreated')
     const { id } = created.body
     expectExample(await freshClient.get(`/exports/${id}/file`), 'ExportNotReady')
-    const changes = newDatabaseChanges(app.db)
-    await changes.finishExport(id, new Date())
+    const states = statesOf(app)
+    await states.finishExport(id, new Date())
     expectExample(await freshClient.get(`/exports/${id}`), 'Export')
     expectExample(await freshClient.get('/exports'), 'ExportList')
     const { content } = contract.paths['/public/v1/exports/{export_id}/file'].get.responses['200']
@@ -132,7 +132,7 @@ describe('records: the examples of the requests lead to the examples of the resp
       ...requestExample('ExportCreateBody'),
       format: 'json',
     })
-    await changes.finishExport(json.body.id, new Date())
+    await states.finishExport(json.body.id, new Date())
     const { body } = await freshClient.get(`/exports/${json.body.id}/file`)
     expect(shapeOf(body)).toEqual(shapeOf(content['application/json'].example))
   })
@@ -194,9 +194,8 @@ describe('errors: the messages of the examples', () => {
     expectError(await app.call('PUT', path, { key: account.key }), 405, 'MethodNotAllowed'))
 
   test('409 of an idempotency key', async () => {
-    const body = JSON.stringify(requestExample('ParticipantCreateBody'))
-    const request = { method: 'POST', url: path, body }
-    await newDatabaseChanges(app.db).claimIdempotencyKey(account.userId, 'in-progress', request)
+    const body = requestExample('ParticipantCreateBody')
+    statesOf(app).useIdempotencyKey(account.userId, 'in-progress')
     const answer = await client.post('/participants', body, { 'Idempotency-Key': 'in-progress' })
     expectError(answer, 409, 'IdempotencyConflict')
   })
@@ -204,7 +203,7 @@ describe('errors: the messages of the examples', () => {
   test('410', async () => {
     const { body } = await client.post('/exports', { resource: 'tasks', format: 'csv' })
     const longAgo = new Date(Date.now() - 8 * 24 * 60 * 60 * 1000)
-    await newDatabaseChanges(app.db).finishExport(body.id, longAgo)
+    await statesOf(app).finishExport(body.id, longAgo)
     expectError(await client.get(`/exports/${body.id}/file`), 410, 'ExportExpired')
   })
 

@@ -51,7 +51,7 @@ export function formRequest({ form, user }: Visit): KeyedRequest | undefined {
 }
 
 /** Runs `create` in the transaction of `scope`, which has locked the user. Throws `AlreadyCreated`
- *  when this form has created a record, and 409 while another submission of the form runs. */
+ *  when this form has created a record. */
 export async function createOnce<T extends { id: string }>(
   visit: Visit,
   { trx }: WriteScope,

@@ -23,18 +23,14 @@ export interface Server {
   ): Promise<string>
 }
 
-/** Changes that no request can make. The caller of runDreddSuite (dredd-suite.ts) passes them. */
-export interface DatabaseChanges {
+/** States that no request can cause. The caller of runDreddSuite (dredd-suite.ts) passes them. */
+export interface ServiceStates {
   /** Writes the export's file as if the time were `now`, by default in the export's own format. */
   finishExport(id: string, now: Date, format?: 'csv' | 'json'): Promise<void>
   /** Turns the account's exports into exports of payments, which need the Finance permission. */
   restrictExports(accountId: string): Promise<void>
-  /** Stores the key as if an equal request were in progress. */
-  claimIdempotencyKey(
-    userId: string,
-    key: string,
-    request: { method: string; url: string; body: string },
-  ): Promise<void>
+  /** From now on, a request with this key is in progress. */
+  useIdempotencyKey(userId: string, key: string): void
 }
 
 export interface Servers {
@@ -48,8 +44,8 @@ export interface Servers {
   brokenKey: string
   /** A service without a database. */
   down: Server
-  /** Changes in the database of `app`. */
-  changes: DatabaseChanges
+  /** States of `app`. */
+  states: ServiceStates
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -75,7 +71,7 @@ const BY_STATUS: Record<number, Provoke> = {
   200: async ({ isFile, servers, recordId, transaction, declared: { mediaType } }) => {
     if (!isFile) return
     const format = mediaType === 'text/csv' ? 'csv' : 'json'
-    await servers.changes.finishExport(recordId, new Date(), format)
+    await servers.states.finishExport(recordId, new Date(), format)
     transaction.expected.headers['Content-Type'] = mediaType ?? ''
   },
   201: () => undefined,
@@ -95,16 +91,15 @@ const BY_STATUS: Record<number, Provoke> = {
   404: ({ transaction }) => {
     transaction.fullPath = transaction.fullPath.replace(ID, randomUUID())
   },
-  409: async ({ isFile, servers, account, transaction: { request, fullPath: url } }) => {
+  409: ({ isFile, servers, account, transaction: { request } }) => {
     // The export is not completed, so a request for its file gets 409 in any case.
     if (isFile) return
     const key = randomUUID()
     request.headers['Idempotency-Key'] = key
-    const { method, body } = request
-    await servers.changes.claimIdempotencyKey(account.userId, key, { method, url, body })
+    servers.states.useIdempotencyKey(account.userId, key)
   },
   410: ({ servers, recordId }) =>
-    servers.changes.finishExport(recordId, new Date(Date.now() - EXPIRED_AGE_MS)),
+    servers.states.finishExport(recordId, new Date(Date.now() - EXPIRED_AGE_MS)),
   412: ({ transaction: { request } }) => {
     request.headers['If-Match'] = '"another-version"'
   },
@@ -153,10 +148,10 @@ export async function provokeStatus(
 async function provokeForbidden(situation: Situation): Promise<void> {
   const { servers, account, isFile, transaction } = situation
   const { permission } = situation.declared.operation
-  const { app, changes } = servers
+  const { app, states } = servers
   const needsPermission = permission !== null || isFile
   const { userId } = needsPermission ? await app.newUser(account.accountId) : account
-  if (isFile) await changes.restrictExports(account.accountId)
+  if (isFile) await states.restrictExports(account.accountId)
   const key = await app.newKey({ ...account, userId }, permission ? 'full_access' : 'read_only')
   transaction.request.headers.Authorization = `Bearer ${key}`
 }
