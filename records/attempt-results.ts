@@ -185,7 +185,7 @@ async function storeFailedOrSkipped(
   return stored
 }
 
-/** The same rule as `IS_NEW_RESULT`. */
+/** The same rule as `IS_NEW_RESULT`: test/records/attempt-results.test.ts compares them. */
 function isNewResult(
   delivery: LockedDelivery,
   { scheduledAt, number }: AttemptWith<'result'>,
