@@ -71,3 +71,21 @@ it.each(['operations/listTasks', 'events/task.created'])(
     )
   },
 )
+
+it.each([
+  ['openapi.yaml', 'openapi.yaml', 'servers:\n  - url: /\n', 'servers:\n  - url: /v2\n'],
+  ['openapi.json', 'generated/openapi.json', '"url":"/"', '"url":"/v2"'],
+])(
+  '%s with a server other than / is refused: the site names its own',
+  async (name, file, from, to) => {
+    const path = join(root, file)
+    const text = await readFile(path, 'utf8')
+    expect(text).toContain(from)
+    await rm(path)
+    await writeFile(path, text.replace(from, to))
+    expect(() => openSite({ baseUrl: 'https://api.example.com', edition: 'server', root })).toThrow(
+      `The first server of ${name} must be "/", but is /v2`,
+    )
+    await writeFile(path, text)
+  },
+)

@@ -1,5 +1,5 @@
 /** The files that pages load, and the contracts. */
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   type Asset,
@@ -25,23 +25,33 @@ export const CONTRACT_FILES = {
   'asyncapi.yaml': 'asyncapi.yaml',
 } as const
 
-/** The contracts that exist in `root`, with `baseUrl` as the server of the API. */
+/** The contracts of `root`, with `baseUrl` as the server of the API. */
 export function readContracts(root: string, baseUrl: string): ReadonlyMap<string, Asset> {
-  const existing = Object.entries(CONTRACT_FILES).filter(([, file]) => existsSync(join(root, file)))
   return new Map(
-    existing.map(([name, file]) => {
+    Object.entries(CONTRACT_FILES).map(([name, file]) => {
       const text = readFileSync(join(root, file), 'utf8')
-      const served = name.startsWith('openapi') ? replaceServer(text, baseUrl) : text
+      const served = name.startsWith('openapi') ? replaceServer(name, text, baseUrl) : text
       return [name, toAsset(name, served)]
     }),
   )
 }
 
-/** Our contracts name no host: their server is `/`. Servers other than `/` stay as they are. */
-function replaceServer(text: string, baseUrl: string): string {
-  return text
-    .replace('servers:\n  - url: /\n', () => `servers:\n  - url: ${baseUrl}\n`)
-    .replace('"url": "/"', () => `"url": ${JSON.stringify(baseUrl)}`)
+/** Our contracts name no host: their first server is `/`. Throws if it is another one. */
+function replaceServer(name: string, text: string, baseUrl: string): string {
+  if (name.endsWith('.json')) {
+    const contract = JSON.parse(text)
+    assertServer(name, contract.servers?.[0]?.url)
+    contract.servers[0].url = baseUrl
+    return `${JSON.stringify(contract, null, 2)}\n`
+  }
+  // Replaces text: a YAML writer would move the comments, and break lines elsewhere.
+  const [server, url] = /^servers:\n {2}- url: (.*)$/m.exec(text) ?? []
+  assertServer(name, url)
+  return text.replace(String(server), () => `servers:\n  - url: ${baseUrl}`)
+}
+
+function assertServer(name: string, url: string | undefined): void {
+  if (url !== '/') throw new Error(`The first server of ${name} must be "/", but is ${url}`)
 }
 
 /** The assets by the path under which they are served. The name of their folder changes with their
