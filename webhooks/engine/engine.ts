@@ -92,7 +92,15 @@ const CLOSING_MS = 2_000
 /** When it throws, nothing is left open. */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { db, config, log, backgroundJobs = {}, now = () => new Date() } = options
-  const queue = await startQueue({ ...options, attemptTimeoutMs: config.webhookTimeoutMs })
+  const { databaseUrl, thread, queuePoolSize, keepAliveMs } = options
+  const queue = await startQueue({
+    databaseUrl,
+    thread,
+    queuePoolSize,
+    keepAliveMs,
+    attemptTimeoutMs: config.webhookTimeoutMs,
+    log,
+  })
   const parts = newParts(options, queue, now)
   const { inFlight, leader, leaser, enqueuer } = parts
   const sweeps: BackgroundSweep[] = []
@@ -124,8 +132,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       db.subscribe(ATTEMPTS_QUEUED, leaser.wake),
       db.subscribe(JOBS_DUE, wakeSweeps),
     )
-    if (options.databaseUrl !== undefined)
-      await queue.listen(NOTIFY_CHANNEL, db.receiveNotification)
+    if (databaseUrl !== undefined) await queue.listen(NOTIFY_CHANNEL, db.receiveNotification)
   } catch (error) {
     await stop(0)
     throw error
