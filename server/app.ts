@@ -1,4 +1,5 @@
 /** The Koa applications: all middleware in order, and the routes for the operator. */
+import { METHODS } from 'node:http'
 import Router from '@koa/router'
 import Koa from 'koa'
 import type { Logger } from 'pino'
@@ -10,7 +11,7 @@ import { consoleRoutes } from '../web/console/app.ts'
 import { docsRoutes } from '../web/docs/routes.ts'
 import { logRequests } from './access-log.ts'
 import type { Config } from './config.ts'
-import type { Context, RequestState } from './context.ts'
+import type { Context, Next, RequestState } from './context.ts'
 import { crossOrigin } from './cross-origin.ts'
 import { respondToErrors } from './errors.ts'
 import { identify, setStrictTransportSecurity } from './identify.ts'
@@ -60,6 +61,7 @@ export function createApp(services: AppServices): Koa<RequestState> {
   app.use(respondToErrors(log))
   app.use(checkErrorResponses(checkResponse))
   app.use(respondToErrors(log))
+  app.use(assertHeaders)
   if (config.corsOrigins.length > 0)
     app.use(crossOrigin((origin) => (config.corsOrigins.includes(origin) ? origin : '')))
   if (config.role !== 'worker') {
@@ -74,6 +76,18 @@ export function createApp(services: AppServices): Koa<RequestState> {
   app.use(operator.routes())
   app.use(operator.allowedMethods())
   return app
+}
+
+/** Koa middleware: throws 400 without `Host`, and 417 for an unknown `Expect` (RFC 9110, 7.2 and
+ *  10.1.1). */
+async function assertHeaders(ctx: Context, next: Next): Promise<void> {
+  const { httpVersion, headers } = ctx.req
+  const { host, expect = '100-continue' } = headers
+  if (httpVersion === '1.1' && host === undefined)
+    ctx.throw(400, 'The Host header is missing.', { headers: { Connection: 'close' } })
+  if (httpVersion === '1.1' && !/\b100-continue\b/i.test(expect))
+    ctx.throw(417, 'The Expect header must be 100-continue.')
+  await next()
 }
 
 function onlyBelow(
@@ -96,7 +110,7 @@ function homeRoute(): Router {
 
 /** Routes for the operator of the service. The contract does not include them. */
 function operatorRoutes({ config, metrics, readiness }: AppServices): Router {
-  const router = new Router()
+  const router = new Router({ methods: METHODS })
   router.get('/healthz', reportAlive)
   router.get('/readyz', async (ctx) => {
     const reasons = await readiness.findReasons()

@@ -55,9 +55,13 @@ export async function listen(
       headersTimeout: clientTimeoutMs,
       requestTimeout: clientTimeoutMs,
       connectionsCheckingInterval: checkMs,
+      // The application responds to requests without Host or with an unknown Expect, because the
+      // responses of Node have neither a body nor a request ID.
+      requireHostHeader: false,
     },
     handle,
   )
+  server.on('checkExpectation', (...request) => server.emit('request', ...request))
   server.maxConnections = maxConnections
   const sockets = new Set<Socket>()
   const inFlight = new Set<ServerResponse>()

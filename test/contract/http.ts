@@ -55,7 +55,8 @@ async function startHttp(): Promise<Http> {
   }
 }
 
-function sendRaw(url: string, text: string): Promise<string> {
+/** Returns the bytes of the response after the connection was closed. */
+export function sendRaw(url: string, text: string): Promise<string> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), hostname)

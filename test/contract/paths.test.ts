@@ -76,6 +76,12 @@ describe('paths', () => {
   test.each([
     ['bytes that are not HTTP', 'GET nonsense\r\n\r\n', 400],
     ['an unknown method', 'FOO / HTTP/1.1\r\nHost: test\r\n\r\n', 501],
+    ['a request without Host', `GET ${PARTICIPANTS} HTTP/1.1\r\n\r\n`, 400],
+    [
+      'an unknown Expect',
+      `GET ${PARTICIPANTS} HTTP/1.1\r\nHost: test\r\nExpect: x\r\nConnection: close\r\n\r\n`,
+      417,
+    ],
   ])('%s → an error as JSON', async (_, bytes, status) => {
     expect(await http.raw(bytes)).toMatch(
       new RegExp(`^HTTP/1\\.1 ${status} .*X-Request-Id: .*\\{"message":`, 's'),

@@ -1,5 +1,6 @@
 /** The log of the service: one line for each request, and few lines in an outage. */
 import { expect, test } from 'vitest'
+import { sendRaw } from '../contract/http.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
 
 interface Line extends Record<string, unknown> {
@@ -96,4 +97,18 @@ test('outage: the first error is logged, and the next ones are counted in one li
   })
   // At most one line a second.
   expect(lines.length).toBeLessThanOrEqual((performance.now() - startMs) / 1000 + 1)
+})
+
+test('error: a method that a page does not have → 405 with Allow, and no line', async () => {
+  const { app, lines } = await startLogged('error')
+  await using _ = app
+  for (const method of ['TRACE', 'PROPFIND', 'PURGE', 'MKCOL']) {
+    const send = (path: string): Promise<string> =>
+      sendRaw(app.url, `${method} ${path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n`)
+    for (const path of ['/', '/healthz', '/docs/', '/openapi.yaml', '/console', '/console/sign-in'])
+      expect(await send(path)).toMatch(/^HTTP\/1\.1 405 .*X-Request-Id: .*Allow: HEAD, GET/is)
+    for (const path of ['/nothing', '/console/nothing', '/public/v1/nothing'])
+      expect(await send(path)).toMatch(/^HTTP\/1\.1 404 /)
+  }
+  expect(lines).toEqual([])
 })

@@ -1,4 +1,5 @@
 /** The web console at /console, as one middleware. Its pages are listed in routes.ts. */
+import { METHODS } from 'node:http'
 import Router, { type RouterContext } from '@koa/router'
 import type { Context, Middleware } from 'koa'
 import { oneEachTurn } from '../../runtime/turns.ts'
@@ -48,7 +49,8 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
     if (tooOften) ctx.throw(429, { headers: { 'Retry-After': String(tooOften.retryAfterSeconds) } })
   }
 
-  const router = newRouter(serve).routes()
+  const router = newRouter(serve)
+  const [serveRoute, refuseMethods] = [router.routes(), router.allowedMethods()]
   const nextTurn = oneEachTurn()
   return async (ctx, next) => {
     if (ctx.path !== '/console' && !ctx.path.startsWith('/console/')) return next()
@@ -60,11 +62,13 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
     try {
       if (ctx.path.startsWith('/console/assets/')) return await sendConsoleAsset(ctx, assets)
       assertSameOrigin(ctx, config.baseUrl)
-      await router(ctx as RouterContext, async () => {})
-      if (ctx.status === 404 && ctx.body == null) {
-        // No page has this path. The error page shows the visitor's navigation.
+      await refuseMethods(ctx as RouterContext, () =>
+        serveRoute(ctx as RouterContext, async () => {}),
+      )
+      if (ctx.status >= 400 && ctx.body == null) {
+        // No page has this path and method. The error page shows the visitor's navigation.
         ctx.state.visitor ??= await sessions.find(ctx)
-        ctx.throw(404)
+        ctx.throw(ctx.status)
       }
     } catch (error) {
       await respond(ctx, responseServices, toErrorResult(log, ctx, error))
@@ -80,7 +84,7 @@ const HEADERS = {
 }
 
 function newRouter(serve: (ctx: Context, route: Route) => Promise<void>): Router {
-  const router = new Router({ prefix: '/console' })
+  const router = new Router({ prefix: '/console', methods: METHODS })
   for (const route of routes)
     router[route.method === 'GET' ? 'get' : 'post'](route.path || '/', (ctx) =>
       serve(ctx as Context, route),
