@@ -16,8 +16,8 @@ interface Write {
   sent: object
 }
 
-/** If the record is too large, throws `InvalidInput` for the sent field that has grown most. A
- *  record that was stored before there was a limit may be larger. It can be updated as long as its
+/** If the record is too large, throws `InvalidInput` for the sent field that has grown most. A new
+ *  field of the contract may make stored records too large. They can be updated as long as their
  *  large fields do not grow. */
 export function assertRecordSize({ record, before, sent }: Write): void {
   const excess = jsonBytes(record) - MAX_RECORD_BYTES

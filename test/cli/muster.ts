@@ -29,8 +29,6 @@ export interface Muster {
 export interface RunOptions {
   environment?: Record<string, string>
   input?: string
-  /** The path of bin/muster.js. Default: that of this checkout. */
-  bin?: string
   /** The path of the Node that runs the command. Default: the Node of the tests. */
   node?: string
   /** A program and its arguments that run the command. */
@@ -51,8 +49,8 @@ export async function newMuster(): Promise<Muster> {
   const running = new Set<Started>()
 
   const start: Muster['start'] = (args, options = {}) => {
-    const { environment, input, bin = BIN, node = process.execPath, wrapper = [] } = options
-    const [program = node, ...rest] = [...wrapper, node, bin, ...args]
+    const { environment, input, node = process.execPath, wrapper = [] } = options
+    const [program = node, ...rest] = [...wrapper, node, BIN, ...args]
     const child = spawn(program, rest, {
       env: { DATA_DIR: dataDir, DRAIN_MS: '0', ...environment },
     })

@@ -97,10 +97,15 @@ const MODULE_OPTIONS = [
 ]
 
 describe('the package', () => {
-  it('has the version of the contract', async () => {
-    const { version } = JSON.parse(await readFile(join(source, 'package.json'), 'utf8'))
-    const { info } = JSON.parse(await readFile(join(ROOT, 'generated/openapi.json'), 'utf8'))
-    expect(version).toBe(info.version)
+  it('has the version of the service and of both contracts', async () => {
+    const read = async (file: string) => JSON.parse(await readFile(join(ROOT, file), 'utf8'))
+    const { version } = await read('client/package.json')
+    const service = await read('package.json')
+    const openapi = await read('generated/openapi.json')
+    const asyncapi = await read('generated/asyncapi.json')
+    expect([service.version, openapi.info.version, asyncapi.info.version]).toEqual(
+      Array(3).fill(version),
+    )
   })
 
   it('contains only built files', async () => {

@@ -35,7 +35,7 @@ async function fieldsOfSize(bytes: number): Promise<{ title: string; description
   return { title: 'T', description: `${wide}${'x'.repeat(length % 6)}` }
 }
 
-/** A task that exceeds the limit, as if it had been stored before there was one. */
+/** A task that exceeds the limit, as if the contract had a new field since. */
 async function newLargeTask(): Promise<{ id: string }> {
   const { body } = await client.post('/tasks', { title: 'Large' })
   await app.db.write('tasks').where({ id: body.id }).update({ description: LONGEST })
@@ -73,7 +73,7 @@ test('createJob: 422 on screening_questions', async () => {
   expect([status, Object.keys(body.errors)]).toEqual([422, ['screening_questions']])
 })
 
-test('a larger record from before the limit can be read, completed and made smaller, but not larger', async () => {
+test('a stored record above the limit can be read, completed and made smaller, but not larger', async () => {
   const { id } = await newLargeTask()
   const path = `/tasks/${id}`
   expect((await client.get(path)).body.description).toBe(LONGEST)
