@@ -2,7 +2,7 @@
  *  is written. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
-import { literal } from './typescript-text.ts'
+import { commentText, literal, quote } from './typescript-text.ts'
 
 /** The texts of the stubs by path: handlers/<operationId>.ts and
  *  test/handlers/<operationId>.test.ts for each operation whose ID is not in `handlers`. */
@@ -17,9 +17,10 @@ export function renderStubs({ operations }: Contract, handlers: string[]): Recor
 }
 
 function renderHandler({ id, method, path, summary, emits }: Operation): string {
+  const events = emits.length > 0 ? ` Emits ${emits.join(', ')}.` : ''
   return `import { notImplemented } from './call.ts'
 
-/** ${method.toUpperCase()} ${path}: ${summary}.${emits.length > 0 ? ` Emits ${emits.join(', ')}.` : ''}
+/** ${commentText(`${method.toUpperCase()} ${path}: ${summary}.${events}`)}
  *  Replace it by \`export async function ${id}(call: Call<'${id}'>): Promise<…>\`. See
  *  docs/new-resource.md. */
 export const ${id} = notImplemented('${id}')
@@ -47,7 +48,7 @@ afterAll(() => app[Symbol.asyncDispose]())
 
 test('${id}: the example of the contract → ${success.status}', async () => {
   const { key } = await app.newAccount()
-${hint}${bodyLine}  const path = '${url}'
+${hint}${bodyLine}  const path = ${quote(url)}
   const response = await app.call('${method.toUpperCase()}', path, ${options})
   expect(response).toMatchObject({ status: ${success.status} })
 })

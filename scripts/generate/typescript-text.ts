@@ -22,6 +22,11 @@ export function literal(value: unknown, indent = ''): string {
   return `${open}\n${parts.map((part) => `${inner}${part},\n`).join('')}${indent}${close}`
 }
 
+/** The text within a comment, on one line: it cannot end the comment. */
+export function commentText(text: string): string {
+  return text.replaceAll('*/', '*\\/').replace(/[\n\r\u2028\u2029]+/g, ' ')
+}
+
 /** A union of string literals, one on each line. */
 export function union(names: string[]): string {
   return names.map((name) => `\n  | ${quote(name)}`).join('')
@@ -31,7 +36,7 @@ function propertyName(key: string): string {
   return /^([A-Za-z_$][\w$]*|[1-9]\d*)$/.test(key) ? key : quote(key)
 }
 
-function quote(text: string): string {
+export function quote(text: string): string {
   return text.includes("'")
     ? JSON.stringify(text)
     : `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"')}'`

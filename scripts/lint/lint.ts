@@ -3,7 +3,8 @@
 import { fileURLToPath } from 'node:url'
 import { type Fault, findUngenerated } from '../generate/faults.ts'
 import { buildContract } from '../model/contract.ts'
-import { ContractError, type Finding } from '../model/source.ts'
+import { assertReferences } from '../model/references.ts'
+import { ContractError, type Finding, type Source } from '../model/source.ts'
 import { isGenerated } from '../model/source-hashes.ts'
 import { readYaml } from '../model/yaml.ts'
 import { findDocumentProblems } from './documents.ts'
@@ -17,10 +18,12 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
  *  line. Throws `Refused` if @redocly/cli is not installed. */
 export async function lint(root = ROOT): Promise<LintProblem[]> {
   try {
+    // Before Redocly reads the files, because Redocly follows references to other files and URLs.
+    const sources = await readSources(root)
     // Redocly runs in another process while our rules run. If both fail, only our error is thrown.
     const ofRedocly = lintByRedocly(root)
     ofRedocly.catch(() => undefined)
-    const problems = [...(await findOwnProblems(root)), ...(await ofRedocly)]
+    const problems = [...(await findOwnProblems(root, sources)), ...(await ofRedocly)]
     const unique = new Map(problems.map((problem) => [formatProblem(problem), problem]))
     // By file from Z to A, so that openapi.yaml comes before asyncapi.yaml.
     return [...unique.values()].sort(
@@ -32,6 +35,16 @@ export async function lint(root = ROOT): Promise<LintProblem[]> {
   }
 }
 
+/** openapi.yaml and asyncapi.yaml, which refer only to each other. Throws `ContractError` for a file
+ *  that cannot be read, and for other references. */
+async function readSources(root: string): Promise<[Source, Source]> {
+  const openapi = await readYaml(root, 'openapi.yaml')
+  const asyncapi = await readYaml(root, 'asyncapi.yaml')
+  for (const source of [openapi, asyncapi])
+    assertReferences({ 'openapi.yaml': openapi, 'asyncapi.yaml': asyncapi }, source)
+  return [openapi, asyncapi]
+}
+
 /** For example `openapi.yaml:66:7 operation-id-unique — …`. */
 export function formatProblem({ file, line, column, rule, message }: LintProblem): string {
   return `${file}:${line}:${column} ${rule} — ${message}`
@@ -39,11 +52,12 @@ export function formatProblem({ file, line, column, rule, message }: LintProblem
 
 /** The problems that `lint` finds without Redocly. Throws `ContractError` if openapi.yaml or
  *  asyncapi.yaml cannot be read. */
-export async function findOwnProblems(root: string): Promise<LintProblem[]> {
-  const openapi = await readYaml(root, 'openapi.yaml')
-  const asyncapi = await readYaml(root, 'asyncapi.yaml')
+export async function findOwnProblems(
+  root: string,
+  sources?: [Source, Source],
+): Promise<LintProblem[]> {
   try {
-    const contract = buildContract(openapi, asyncapi)
+    const contract = buildContract(...(sources ?? (await readSources(root))))
     const broken = Object.entries(rules).flatMap(([rule, find]) =>
       find(contract).map((finding) => ofFinding(rule, finding)),
     )

@@ -46,6 +46,8 @@ function readEvent(sources: Sources, place: Place): EventMessage {
   const type = node.name
   if (typeof type !== 'string')
     fail(asyncapi, path, 'a message must have a name: it is the event type')
+  if (!/^[\w.-]+$/.test(type))
+    fail(asyncapi, [...path, 'name'], `the event type ${type} must be like task.created`)
   const example = valueAt(node, ['examples', 0, 'payload'])
   if (example === undefined) fail(asyncapi, path, `message ${type} must have an example`)
   const payload = locateSchema(place, 'payload')
@@ -61,6 +63,9 @@ function readEvent(sources: Sources, place: Place): EventMessage {
   const resourceType = properties.resource?.properties?.type?.const
   if (typeof resourceType !== 'string')
     fail(asyncapi, payload.path, `the resource.type of ${type} must be a const`)
+  const payloadName = String(locate(sources, asyncapi, payload.value.$ref).path.at(-1))
+  if (!/^[A-Z]\w*$/.test(payloadName))
+    fail(asyncapi, payload.path, `${payloadName} must be like TaskCreated: it names a type`)
   return {
     type,
     place,
@@ -70,7 +75,7 @@ function readEvent(sources: Sources, place: Place): EventMessage {
     resourceType,
     // AsyncAPI has no `deprecated`: the date alone deprecates a message.
     deprecation: readDeprecation(place, type, 'x-deprecated-since' in node),
-    payloadName: String(locate(sources, asyncapi, payload.value.$ref).path.at(-1)),
+    payloadName,
     payload,
     headers: locateSchema(place, 'headers'),
     dataSchema: toJsonSchema(properties.data ?? {}),

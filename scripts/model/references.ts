@@ -106,10 +106,13 @@ export function assertReferences(sources: Sources, source: Source): void {
   visit(source.root)
 }
 
-/** The reference of a node and those of its discriminator, with the steps that lead to each. */
+/** The references of a node, with the steps that lead to each. Includes all places in which Redocly
+ *  looks for references. */
 function listTargets(node: Record<string, unknown>): { ref: string; steps: Path }[] {
-  const { $ref, discriminator } = node
-  const ofNode = typeof $ref === 'string' ? [{ ref: $ref, steps: ['$ref'] }] : []
+  const { $ref, externalValue, discriminator } = node
+  const ofNode = Object.entries({ $ref, externalValue }).flatMap(([key, ref]) =>
+    typeof ref === 'string' ? [{ ref, steps: [key] }] : [],
+  )
   if (!isObject(discriminator)) return ofNode
   const mapping = Object.entries(discriminator.mapping ?? {}).map(([value, ref]) => ({
     ref: String(ref),

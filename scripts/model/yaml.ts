@@ -1,6 +1,6 @@
 /** Reads openapi.yaml and asyncapi.yaml, with the position of every node. */
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readFile, realpath } from 'node:fs/promises'
+import { join, sep } from 'node:path'
 import { CORE_SCHEMA, load, Type } from 'js-yaml'
 import {
   isMap,
@@ -43,9 +43,19 @@ export async function readModel(directory: string): Promise<Contract> {
   return buildContract(openapi, asyncapi)
 }
 
-/** Throws `ContractError` if the file is missing or is not one YAML mapping. */
+/** Throws `ContractError` if the file is missing, is a link that leads out of the directory, or is
+ *  not one YAML mapping. */
 export async function readYaml(directory: string, file: string): Promise<Source> {
-  const text = await readFile(join(directory, file), 'utf8').catch((cause) => {
+  const read = async (): Promise<string> => {
+    const [folder = '', path = ''] = await Promise.all(
+      [directory, join(directory, file)].map((name) => realpath(name)),
+    )
+    if (!path.startsWith(folder + sep))
+      throw new ContractError(file, START, `is a link to ${path}: copy the file to ${directory}`)
+    return readFile(path, 'utf8')
+  }
+  const text = await read().catch((cause) => {
+    if (cause instanceof ContractError) throw cause
     throw new ContractError(
       file,
       START,
@@ -56,11 +66,6 @@ export async function readYaml(directory: string, file: string): Promise<Source>
   return parseYaml(file, text)
 }
 
-/** Throws `ContractError` for text that is not one YAML mapping. */
-export function parseYaml(file: string, text: string): Source {
-  return newSource(file, text, () => load(text, { schema: YAML_SCHEMA }))
-}
-
 /** YAML 1.2 with merge keys (`<<`). */
 const YAML_SCHEMA = CORE_SCHEMA.extend({
   implicit: [
@@ -68,10 +73,11 @@ const YAML_SCHEMA = CORE_SCHEMA.extend({
   ],
 })
 
-/** `parse` reads the values. The parser that knows the positions takes six times as long, so it
- *  runs only to locate a problem, or if `parse` reads no mapping. In the second case, the slow
- *  parser reads the values or throws `ContractError`. */
-export function newSource(file: string, text: string, parse: () => unknown): Source {
+/** Throws `ContractError` for text that is not one YAML mapping, or whose aliases multiply its
+ *  values. The parser that knows the positions takes six times as long as js-yaml, so it runs only
+ *  to locate a problem, or if js-yaml reads no mapping. In the second case, the slow parser reads
+ *  the values or throws `ContractError`. */
+export function parseYaml(file: string, text: string): Source {
   let tree: Tree | undefined
   const readTree = (): Tree => {
     tree ??= parseTree(file, text)
@@ -81,17 +87,41 @@ export function newSource(file: string, text: string, parse: () => unknown): Sou
     const { contents, toPosition } = readTree()
     return toPosition(findOffset(contents, path))
   }
-  return { file, text, root: parseOrUndefined(parse) ?? readTree().toJS(), position }
+  const root = loadOrUndefined(text) ?? readTree().toJS()
+  if (countValues(root) > MAX_VALUES)
+    throw new ContractError(
+      file,
+      START,
+      `has more than ${MAX_VALUES} values once each alias is replaced by its target: use fewer aliases`,
+    )
+  return { file, text, root, position }
 }
 
 /** The mapping, or undefined if the text has none. */
-function parseOrUndefined(parse: () => unknown): object | undefined {
+function loadOrUndefined(text: string): object | undefined {
   try {
-    const root = parse()
+    const root = load(text, { schema: YAML_SCHEMA })
     return isObject(root) && !Array.isArray(root) ? root : undefined
   } catch {
     return undefined
   }
+}
+
+const MAX_VALUES = 2_000_000
+
+/** The number of mappings, lists and scalars. Counts the target of an alias for each alias, and
+ *  returns infinity if it contains the alias. `counts` has the finished mappings and lists. */
+function countValues(value: unknown, counts = new Map<object, number>()): number {
+  if (!isObject(value)) return 1
+  const known = counts.get(value)
+  if (known !== undefined) return known
+  counts.set(value, Number.POSITIVE_INFINITY)
+  const count = Object.values(value).reduce<number>(
+    (sum, child) => sum + countValues(child, counts),
+    1,
+  )
+  counts.set(value, count)
+  return count
 }
 
 interface Tree {
@@ -120,7 +150,11 @@ function parseTree(file: string, text: string): Tree {
       START,
       'must be a YAML mapping: write keys and their values, for example "openapi: 3.0.3"',
     )
-  return { contents: document.contents, toPosition, toJS: () => document.toJS() }
+  return {
+    contents: document.contents,
+    toPosition,
+    toJS: () => document.toJS({ maxAliasCount: -1 }),
+  }
 }
 
 /** The offset of the last node on the path that exists. */

@@ -1,6 +1,10 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { formatProblem, lint } from '../../scripts/lint/lint.ts'
 import { lintByRedocly } from '../../scripts/lint/redocly.ts'
@@ -155,6 +159,55 @@ test('reports each of more than a thousand problems', async () => {
 
 test('says why Redocly cannot run', async () => {
   await expect(lintByRedocly('/none/such')).rejects.toThrow(
-    /^redocly did not finish: spawn .*ENOENT$/,
+    /^redocly could not check openapi\.yaml and asyncapi\.yaml: .*none\/such/s,
   )
+})
+
+test("does not run the plugins of the folder's redocly.yaml", async () => {
+  await using contract = await newContract()
+  await contract.write()
+  const file = join(contract.root, 'plugin-ran')
+  const plugin = `require('node:fs').writeFileSync(${JSON.stringify(file)}, '')`
+  await writeFile(join(contract.root, 'plugin.cjs'), `${plugin}\nmodule.exports = { id: 'own' }\n`)
+  await writeFile(join(contract.root, 'redocly.yaml'), "plugins: ['./plugin.cjs']\n")
+  expect((await lint(contract.root)).map(formatProblem)).toEqual([])
+  await expect(readFile(file)).rejects.toThrow('ENOENT')
+})
+
+test.each([
+  ['a reference', 'x-notes: { $ref: URL }'],
+  ['a reference in an example', 'x-notes: { examples: [{ value: { $ref: URL } }] }'],
+  ['an external example', 'x-notes: { externalValue: URL }'],
+  ['a discriminator', 'x-notes: { discriminator: { propertyName: a, mapping: { b: URL } } }'],
+])('refuses the URL of %s, and sends no request to it', async (_, line) => {
+  let requests = 0
+  const server = createServer((_request, response) => {
+    requests += 1
+    response.end('{}')
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  await using _server = { [Symbol.asyncDispose]: () => promisify(server.close.bind(server))() }
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/notes.yaml`
+  await using contract = await newContract()
+  contract.change({
+    file: 'openapi.yaml',
+    change: ['\npaths:\n', `\n${line.replace('URL', `'${url}'`)}\npaths:\n`],
+  })
+  await contract.write()
+  expect((await lint(contract.root)).map(formatProblem)).toEqual([
+    expect.stringMatching(
+      /^openapi\.yaml:\d+:\d+ generates — refers to http:\S+: refer to openapi\.yaml or asyncapi\.yaml only$/,
+    ),
+  ])
+  expect(requests).toBe(0)
+})
+
+test('refuses a contract that is a link to a file outside of the folder', async () => {
+  await using contract = await newContract()
+  await contract.write()
+  await rm(join(contract.root, 'asyncapi.yaml'))
+  await symlink(join(ROOT, 'asyncapi.yaml'), join(contract.root, 'asyncapi.yaml'))
+  expect((await lint(contract.root)).map(formatProblem)).toEqual([
+    expect.stringMatching(/^asyncapi\.yaml:1:1 generates — is a link to \S+: copy the file to /),
+  ])
 })

@@ -1,5 +1,5 @@
 /** The commands that use generated/ notice a contract that was changed after `generate`. */
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { copyOfRepository } from './tree.ts'
 
@@ -43,4 +43,20 @@ test('contract writes --har also for a contract that cannot be read', {
   expect([status, output]).toEqual([1, expect.stringMatching(/^openapi\.yaml:\d+/)])
   expect(JSON.parse(await readFile(har, 'utf8')).log.entries).toEqual([])
   expect(await readFile(xml, 'utf8')).toContain('failures="1"')
+})
+
+test('docs cuts long tags in the names of pages, and keeps the names distinct', {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  await using tree = await copyOfRepository()
+  const start = 'long '.repeat(60)
+  const openapi = (await tree.read('generated/openapi.json'))
+    .replaceAll('"Tasks"', `"${start}tasks"`)
+    .replaceAll('"Jobs"', `"${start}jobs"`)
+  await tree.write('generated/openapi.json', openapi)
+  const { status, output } = await tree.muster(['docs', '--out', tree.path('site')])
+  expect(status, output).toBe(0)
+  const pages = await readdir(tree.path('site/resources'))
+  const cut = 'long-'.repeat(12)
+  expect(pages).toEqual(expect.arrayContaining([`${cut}.html`, `${cut}-2.html`]))
 })

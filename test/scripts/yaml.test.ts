@@ -52,3 +52,22 @@ test.each([
   expect(() => parseYaml('openapi.yaml', text)).toThrow(ContractError)
   expect(() => parseYaml('openapi.yaml', text)).toThrow(message)
 })
+
+/** YAML with `levels` lists of nine items. Each list repeats the list before. */
+function multiply(levels: number): string {
+  const lines = Array.from({ length: levels }, (_, level) => {
+    const item = level === 0 ? 'value' : `*a${level - 1}`
+    return `k${level}: &a${level} [${Array(9).fill(item).join(', ')}]`
+  })
+  return `${lines.join('\n')}\n`
+}
+
+test.each([
+  ['js-yaml', ''],
+  ['yaml', 'name: !name Muster\n'],
+])('parseYaml refuses aliases that multiply the values, also if only %s reads them', (_, line) => {
+  const message = 'openapi.yaml:1 has more than 2000000 values once each alias is replaced'
+  expect(() => parseYaml('openapi.yaml', line + multiply(40))).toThrow(message)
+  expect(() => parseYaml('openapi.yaml', `${line}a: &a { b: [*a] }\n`)).toThrow(message)
+  expect(parseYaml('openapi.yaml', line + multiply(4)).root).toHaveProperty('k3')
+})

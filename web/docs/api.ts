@@ -85,10 +85,14 @@ function readInfo({ root }: Source): ApiInfo {
   return { title: title ?? '', version: version ?? '', description: description ?? '' }
 }
 
+/** The most characters, of up to 4 bytes. A slug becomes the name of a file, of at most 255 bytes. */
+const MAX_SLUG_LENGTH = 60
+
 function listResources({ tags }: Contract): ApiResource[] {
   const slugs = new Set<string>()
   return tags.map(({ name, description }): ApiResource => {
-    const base = name.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '-') || 'operations'
+    const words = name.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '-') || 'operations'
+    const base = [...words].slice(0, MAX_SLUG_LENGTH).join('')
     let slug = base
     for (let count = 2; slugs.has(slug); count += 1) slug = `${base}-${count}`
     slugs.add(slug)

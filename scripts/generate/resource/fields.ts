@@ -88,7 +88,15 @@ export function readFields(contract: Contract, schemas: Schemas): Field[] {
 function propertiesOf({ source, path, value }: Located<Schema>): string[] {
   if (value.type !== 'object' || value.properties === undefined)
     fail(source, path, 'must be an object with properties: write it without allOf, anyOf and oneOf')
-  return Object.keys(value.properties)
+  const names = Object.keys(value.properties)
+  for (const name of names)
+    if (!/^[a-z][a-z0-9_]*$/.test(name))
+      fail(
+        source,
+        [...path, 'properties', name],
+        `${name} must be like created_at: it names a column`,
+      )
+  return names
 }
 
 function refuseUnknownFields(record: Located<Schema>, body: Located<Schema>): void {

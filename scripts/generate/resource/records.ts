@@ -1,5 +1,5 @@
 /** The source text of the records file of a resource. */
-import { literal } from '../typescript-text.ts'
+import { commentText, literal } from '../typescript-text.ts'
 import type { ColumnKind, Field } from './fields.ts'
 import { isNullableColumn, nullableSorts } from './migration.ts'
 import type { Resource } from './resource.ts'
@@ -180,7 +180,8 @@ function throwsComment(references: Field[]): string {
   if (references.length === 0) return ''
   const nouns = references.map(({ reference }) => reference?.noun ?? '')
   const others = nouns.slice(0, -1).join(', ')
-  return `/** Throws \`InvalidInput\` for an unknown ${others === '' ? '' : `${others} or `}${nouns.at(-1)}. */\n`
+  const list = commentText(`${others === '' ? '' : `${others} or `}${nouns.at(-1)}`)
+  return `/** Throws \`InvalidInput\` for an unknown ${list}. */\n`
 }
 
 function renderCreationChecks(resource: Resource): string {

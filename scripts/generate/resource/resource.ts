@@ -44,6 +44,10 @@ export function readResource(contract: Contract, slug: string): Resource {
       `${slug} has no operation GET ${list.path}/{…}: add it, or write the files by hand`,
     )
   const { type, get, create, update, page, idParameter } = found
+  if (!/^[a-z][a-z0-9-]*$/.test(slug) || !/^[a-z][a-z0-9_]*$/.test(idParameter))
+    return refuse(
+      `${get.path} must be like /job-applications/{job_application}: it names files and variables`,
+    )
   if (!isWithBody(create))
     return refuse(
       `${slug} has no POST ${list.path} with a body: add it, or write the files by hand`,
@@ -122,5 +126,8 @@ function nameOf({ source, path }: Located<Schema>): string {
       path,
       'a record must be a $ref to a component: its name becomes the name of a type',
     )
-  return String(path[2])
+  const name = String(path[2])
+  if (!/^[A-Z][A-Za-z0-9]*$/.test(name))
+    fail(source, path, `${name} must be like JobApplication: it becomes the name of a type`)
+  return name
 }
