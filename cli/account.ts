@@ -1,18 +1,19 @@
 import type { Command } from 'commander'
-import { hashPassword } from '../auth/password.ts'
+import { assertPassword, hashPassword } from '../auth/password.ts'
 import { insertAccount } from '../records/accounts.ts'
 import { writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
+import { parseName } from '../records/names.ts'
+import { parseEmail } from '../records/users.ts'
 import { quoteForShell } from '../web/shared/shell.ts'
 import { addDelete } from './account-delete.ts'
 import { addList } from './account-list.ts'
 import { addQuota } from './account-quota.ts'
 import { addResume, addSuspend } from './account-suspension.ts'
 import { auditCommand } from './audit.ts'
-import { examples, readSecret, type Shell } from './shell.ts'
+import { checkAll, examples, readSecret, type Shell } from './shell.ts'
 
-interface CreateOptions {
-  name: string
+interface NewUserOptions {
   email: string
   password: string
   fullName?: string
@@ -55,14 +56,16 @@ function addCreate(account: Command, shell: Shell): void {
       examples("muster account create --name 'Acme' --email ann@example.com --password -"),
     )
     .action(
-      shell.databaseAction(async ({ db, now }, options: CreateOptions) => {
-        const { name, email } = options
-        const passwordHash = await hashPassword(readSecret(options.password))
-        const fullName = options.fullName ?? toDefaultName(email)
+      shell.databaseAction(async ({ db, now }, options: NewUserOptions & { name: string }) => {
+        const [name, email, fullName, password] = checkAll(
+          () => parseName('The account name', options.name),
+          ...newUserChecks(options),
+        )
+        const passwordHash = await hashPassword(password)
         const { accountId, userId } = await transaction(db, async (trx) => {
           const at = now()
           const ids = await insertAccount(trx, { name, email, fullName, passwordHash }, at)
-          const target = { type: 'account', id: ids.accountId, name: name.trim() } as const
+          const target = { type: 'account', id: ids.accountId, name } as const
           await auditCommand(
             writeScope(trx, ids.accountId),
             { action: 'account.created', target },
@@ -81,8 +84,23 @@ function addCreate(account: Command, shell: Shell): void {
     )
 }
 
-export function toDefaultName(email: string): string {
+/** For `checkAll`: the email, the full name and the password of a new user. */
+export function newUserChecks({ email, fullName, password }: NewUserOptions) {
+  return [
+    () => parseEmail(email),
+    () => (fullName === undefined ? toDefaultName(email) : parseName('The full name', fullName)),
+    () => readNewPassword(password),
+  ] as const
+}
+
+function toDefaultName(email: string): string {
   return email.split('@')[0] || email
+}
+
+function readNewPassword(argument: string): string {
+  const password = readSecret(argument)
+  assertPassword(password)
+  return password
 }
 
 export function formatKeyHint(email: string): string {

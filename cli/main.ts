@@ -53,11 +53,20 @@ export async function main(args: string[], environment: Environment): Promise<nu
   exitWhenOutputCloses()
   try {
     const program = await newProgram(shell, args)
-    await program.parseAsync(args.map(normalizeId), { from: 'user' })
+    await program.parseAsync(moveHelp(args.map(normalizeId)), { from: 'user' })
     return shell.exitStatus
   } catch (error) {
     return await reportError(error, environment)
   }
+}
+
+/** The command `help` of commander takes one word. So `help key create` becomes
+ *  `key help create`. */
+function moveHelp(args: string[]): string[] {
+  const [first, ...words] = args
+  return first === 'help' && words.length > 1
+    ? [...words.slice(0, -1), first, ...words.slice(-1)]
+    : args
 }
 
 /** Converts IDs to lower case, as they are stored. Other arguments stay the same. */
@@ -96,10 +105,27 @@ Start with:
     else program.command(name)
     program.commands.at(-1)?.summary(summary)
   }
-  for (const command of listLeafCommands(program))
+  for (const command of listLeafCommands(program)) {
+    requireAllOptions(command)
     if (!command.options.some(({ long }) => long === '--json'))
       command.option('--json', 'print one JSON document and nothing else')
+  }
   return program
+}
+
+/** Names all missing options at once. commander would name only the first. */
+function requireAllOptions(command: Command): void {
+  const required = command.options.filter(({ mandatory }) => mandatory)
+  for (const option of required) option.mandatory = false
+  command.hook('preAction', () => {
+    const missing = required
+      .filter((option) => command.getOptionValue(option.attributeName()) === undefined)
+      .map(({ flags }) => `'${flags}'`)
+    if (missing.length > 0)
+      throw new UsageError(
+        `required option${missing.length > 1 ? 's' : ''} ${missing.join(', ')} not specified`,
+      )
+  })
 }
 
 function listLeafCommands(command: Command): Command[] {

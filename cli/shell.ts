@@ -1,6 +1,7 @@
 /** Functions that the commands share, to open the database, print output and parse arguments. */
 import { readFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
+import { Refused } from '../errors.ts'
 import type { Db } from '../records/database/open.ts'
 import type { Config } from '../server/config.ts'
 
@@ -94,6 +95,26 @@ export function newShell(environment: Environment): Shell {
 /** Wrong usage that commander cannot detect: exit status 2. */
 export class UsageError extends Error {
   override name = 'UsageError'
+}
+
+/** Returns the results of the checks. If checks throw `Refused` or `UsageError`, throws one error
+ *  with all of their messages. */
+export function checkAll<Checks extends readonly (() => unknown)[]>(
+  ...checks: Checks
+): { [Index in keyof Checks]: ReturnType<Checks[Index]> } {
+  const errors: Error[] = []
+  const results = checks.map((check) => {
+    try {
+      return check()
+    } catch (error) {
+      if (!(error instanceof Refused || error instanceof UsageError)) throw error
+      errors.push(error)
+      return undefined
+    }
+  })
+  if (errors.length === 0) return results as { [Index in keyof Checks]: ReturnType<Checks[Index]> }
+  const isWrongUsage = errors.some((error) => error instanceof UsageError)
+  throw new (isWrongUsage ? UsageError : Refused)(errors.map(({ message }) => message).join('\n'))
 }
 
 export function formatTime(epochMs: number): string

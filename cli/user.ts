@@ -5,6 +5,7 @@ import { Refused } from '../errors.ts'
 import type { Db } from '../records/database/open.ts'
 import { accountTransaction } from '../records/database/scope.ts'
 import {
+  assertGrants,
   type Grant,
   grants,
   insertUser,
@@ -13,10 +14,10 @@ import {
   type Role,
   userTarget,
 } from '../records/users.ts'
-import { formatKeyHint, toDefaultName } from './account.ts'
+import { formatKeyHint, newUserChecks } from './account.ts'
 import { auditCommand } from './audit.ts'
 import { ACCOUNT_MEANING, lookUpAccount, lookUpUser } from './lookup.ts'
-import { examples, formatTime, type Output, parseList, readSecret, type Shell } from './shell.ts'
+import { checkAll, examples, formatTime, type Output, parseList, type Shell } from './shell.ts'
 import { addDeactivate, addUpdate } from './user-changes.ts'
 import { addList } from './user-list.ts'
 
@@ -84,10 +85,12 @@ function addCreate(user: Command, shell: Shell): void {
 }
 
 async function createUser(db: Db, options: CreateOptions, now: Date): Promise<Output> {
-  const { email, role, finance, grant = [] } = options
+  const { role, finance, grant = [] } = options
+  const [email, fullName, password] = checkAll(...newUserChecks(options), () =>
+    assertGrants(role, grant),
+  )
   const { id: accountId } = await lookUpAccount(db, options.account)
-  const passwordHash = await hashPassword(readSecret(options.password))
-  const fullName = options.fullName ?? toDefaultName(email)
+  const passwordHash = await hashPassword(password)
   const newUser = {
     email,
     fullName,
@@ -98,7 +101,7 @@ async function createUser(db: Db, options: CreateOptions, now: Date): Promise<Ou
   }
   const userId = await accountTransaction(db, accountId, async (scope) => {
     const id = await insertUser(scope, newUser, now)
-    const target = { type: 'user', id, name: fullName.trim() } as const
+    const target = { type: 'user', id, name: fullName } as const
     const details = { email, role, finance, grants: grant }
     await auditCommand(scope, { action: 'user.created', target, details }, now)
     return id

@@ -6,7 +6,7 @@ import type { Ordering } from '../records/subscriptions.ts'
 import { deleteWebhook, findWebhook, toAuditDetails, updateWebhook } from '../records/webhooks.ts'
 import { auditWebhook } from './audit.ts'
 import { lookUpWebhookAccount } from './lookup.ts'
-import { examples, type Output, type Shell, UsageError } from './shell.ts'
+import { checkAll, examples, type Output, type Shell, UsageError } from './shell.ts'
 import {
   newOrderingOption,
   parseEventTypes,
@@ -51,12 +51,12 @@ function changeWebhook(shell: Shell, id: string, options: UpdateOptions): Promis
   if ([url, events, ordering, description].every((option) => option === undefined))
     throw new UsageError('Use at least one of --url, --events, --ordering and --description.')
   return shell.withDatabase(async ({ db, config, now }) => {
-    const change = {
-      url: url === undefined ? undefined : readWebhookUrl(url, config),
-      eventTypes: events === undefined ? undefined : parseEventTypes(events),
-      description: description === undefined ? undefined : readDescription(description),
-      ordering,
-    }
+    const [newUrl, eventTypes, newDescription] = checkAll(
+      () => (url === undefined ? undefined : readWebhookUrl(url, config)),
+      () => (events === undefined ? undefined : parseEventTypes(events)),
+      () => (description === undefined ? undefined : readDescription(description)),
+    )
+    const change = { url: newUrl, eventTypes, description: newDescription, ordering }
     const accountId = await lookUpWebhookAccount(db, id)
     const changes = await accountTransaction(db, accountId, async (scope) => {
       const before = await findWebhook(scope, id)

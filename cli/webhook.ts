@@ -16,7 +16,7 @@ import {
   startOrPreview,
 } from './bulk.ts'
 import { ACCOUNT_MEANING, lookUpAccount, lookUpWebhookAccount } from './lookup.ts'
-import { type CommandDatabase, examples, type Output, type Shell } from './shell.ts'
+import { type CommandDatabase, checkAll, examples, type Output, type Shell } from './shell.ts'
 import { addDelete, addUpdate } from './webhook-changes.ts'
 import {
   newOrderingOption,
@@ -82,10 +82,12 @@ async function createWebhook(
   options: CreateOptions,
 ): Promise<Output> {
   const { ordering } = options
-  const eventTypes = parseEventTypes(options.events)
+  const [eventTypes, url, description] = checkAll(
+    () => parseEventTypes(options.events),
+    () => readWebhookUrl(options.url, config),
+    () => readDescription(options.description ?? ''),
+  )
   const { id: accountId } = await lookUpAccount(db, options.account)
-  const url = readWebhookUrl(options.url, config)
-  const description = readDescription(options.description ?? '')
   const secret = newSecret()
   const { id } = await accountTransaction(db, accountId, async (scope) => {
     const key = await findSealingKey(scope.trx, config.secretKeys)

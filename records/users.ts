@@ -109,7 +109,8 @@ export function parseEmail(value: string): string {
   return email
 }
 
-function assertGrants(role: Role, granted: Grant[]): void {
+/** Throws `Refused` for a Member with grants. */
+export function assertGrants(role: Role, granted: Grant[]): void {
   if (role === 'member' && granted.length > 0)
     throw new Refused('A Member cannot manage API keys or webhooks. Only an Admin can have grants.')
 }

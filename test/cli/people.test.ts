@@ -84,6 +84,18 @@ describe('account create and user create', () => {
       message: 'The account name must not be empty.\n',
     },
     {
+      reason: 'several wrong options',
+      args: [
+        ...['account', 'create', '--name', ' ', '--email', 'nobody'],
+        ...['--full-name', ' ', '--password', 'short'],
+      ],
+      message:
+        'The account name must not be empty.\n' +
+        '"nobody" is not an email. Use the form name@example.com.\n' +
+        'The full name must not be empty.\n' +
+        'The password must be at least 8 characters long\n',
+    },
+    {
       reason: 'an unknown account',
       args: ['user', 'create', '--account', 'x', ...BOB, '--role', 'admin', '--password', PASSWORD],
       message: 'There is no account x\n',

@@ -94,6 +94,16 @@ describe('help', () => {
     expect(stdout).toContain('--resource derives columns from the schema of the record.')
   })
 
+  it.each([
+    ['help key create', 'Usage: muster key create [options]'],
+    ['help key', 'Usage: muster key [options] [command]'],
+    ['help serve', 'Usage: muster serve [options]'],
+  ])('muster %s shows %s', async (args, usage) => {
+    await using muster = await newMuster()
+    const { status, stdout } = await muster.run(args.split(' '))
+    expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining(usage) })
+  })
+
   it('lists the commands, which are all in these tests', async () => {
     await using muster = await newMuster()
     const { status, stdout } = await muster.run(['--help'])
@@ -128,7 +138,11 @@ describe('wrong usage', () => {
     [['migrate', '--bogus'], /unknown option '--bogus'/],
     [['migrate', 'now'], /too many arguments/],
     [['backup'], /missing required argument 'file'/],
-    [['key', 'list'], /required option '--email <email>'/],
+    [['key', 'list'], /required option '--email <email>' not specified/],
+    [
+      ['account', 'create', '--email', 'ann@example.com'],
+      /required options '--name <name>', '--password <password>' not specified/,
+    ],
     [
       ['key', 'create', '--email', 'a@b', '--name', 'A', '--access', 'all'],
       /option '--access <level>' argument 'all' is invalid.*full_access, read_only/,
@@ -144,6 +158,11 @@ describe('wrong usage', () => {
       /option '--events <list>': "cat.fed"/,
     ],
     [['webhook', 'create', ...WEBHOOK, '--events', 'webhook.test'], /"webhook.test"/],
+    [
+      ['webhook', 'create', '--account', 'x', '--url', 'ftp://a', '--events', 'cat.fed'],
+      /"cat.fed" is not an event type\..*\nThe URL must begin with https/,
+    ],
+    [['help', 'bogus', 'create'], /unknown command 'bogus'/],
     [
       ['webhook', 'send-missed', 'x', '--since', 'yesterday'],
       /option '--since <time>'.*2026-11-21/,
