@@ -92,6 +92,7 @@ function storeOperation({ operation, request }: Partial<ApiContext>, ctx: Contex
 
 interface Route {
   pattern: RegExp
+  parameters: string[]
   /** By method, in lower case. HEAD has the operation of GET. */
   operations: Map<string, Operation>
   /** The documented methods, HEAD if GET is documented, and OPTIONS. */
@@ -101,11 +102,11 @@ interface Route {
 /** Finds operations by a map of fixed paths and one compiled pattern per path template. The router
  *  of openapi-backend lists all operations and compiles all patterns for each request. */
 class CompiledRouter extends OpenAPIRouter {
-  /** By path template. The one with more fixed text takes precedence. */
+  /** By path template. The one with fewer parameters takes precedence. */
   readonly #routes = new Map(
     [...Map.groupBy(this.getOperations(), ({ path }) => path)]
-      .sort(([a], [b]) => fixedLength(b) - fixedLength(a))
-      .map(([path, all]) => [path, newRoute(path, all)]),
+      .map(([path, operations]): [string, Route] => [path, newRoute(path, operations)])
+      .sort(([, one], [, other]) => one.parameters.length - other.parameters.length),
   )
 
   /** openapi-backend calls `methodNotAllowed` for an error that begins with 405, and `notFound` for
@@ -121,9 +122,10 @@ class CompiledRouter extends OpenAPIRouter {
   /** Parses only the path: input.ts reads the query and the body after the checks that come before
    *  these. */
   override parseRequest({ method, path }: Request, operation?: Operation): ParsedRequest {
-    const groups = operation && this.#routes.get(operation.path)?.pattern.exec(path)?.groups
+    const route = operation && this.#routes.get(operation.path)
+    const values = route?.pattern.exec(path)?.slice(1).map(decodeURIComponent)
     const params = Object.fromEntries(
-      Object.entries(groups ?? {}).map(([name, text]) => [name, decodeURIComponent(text)]),
+      route?.parameters.map((name, index) => [name, values?.[index]]) ?? [],
     )
     return { method, path, params, query: {}, headers: {}, cookies: {}, requestBody: undefined }
   }
@@ -139,17 +141,15 @@ class CompiledRouter extends OpenAPIRouter {
 
 const TEMPLATE_PARAMETER = /\{(.*?)\}/g
 
-function newRoute(path: string, all: Operation[]): Route {
-  const source = path
-    .replace(/[.*+?^$()|[\]\\]/g, '\\$&')
-    .replace(TEMPLATE_PARAMETER, '(?<$1>[^/]+)')
-  const operations = new Map(all.map((operation) => [operation.method, operation]))
+function newRoute(path: string, documented: Operation[]): Route {
+  const source = path.replace(/[.*+?^$()|[\]\\]/g, '\\$&').replace(TEMPLATE_PARAMETER, '([^/]+)')
+  const operations = new Map(documented.map((operation) => [operation.method, operation]))
   const get = operations.get('get')
   if (get) operations.set('head', get)
-  const allow = [...operations.keys(), 'options'].join(', ').toUpperCase()
-  return { pattern: new RegExp(`^${source}$`), operations, allow }
-}
-
-function fixedLength(path: string): number {
-  return path.replace(TEMPLATE_PARAMETER, '').length
+  return {
+    pattern: new RegExp(`^${source}$`),
+    parameters: [...path.matchAll(TEMPLATE_PARAMETER)].map(([, name = '']) => name),
+    operations,
+    allow: [...operations.keys(), 'options'].join(', ').toUpperCase(),
+  }
 }

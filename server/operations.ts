@@ -60,6 +60,7 @@ export function serveOperations(services: OperationServices): (ctx: Context) => 
     },
   })
   return async (ctx) => {
+    // openapi-backend authenticates known operations only, but every request counts.
     await authenticate(ctx)
     await serveWithinLimit(ctx, () => serveMatched(ctx))
   }
