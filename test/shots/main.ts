@@ -3,7 +3,7 @@
 import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import type { Browser } from 'playwright-core'
+import type { Browser, BrowserContextOptions } from 'playwright-core'
 import { openBrowser } from '../browser.ts'
 import { type Demo, startDemo } from './demo.ts'
 
@@ -23,52 +23,74 @@ const { values } = parseArgs({
   options: {
     out: { type: 'string', default: 'data/shots' },
     only: { type: 'string' },
+    readme: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 })
 if (values.help) {
   console.log(
-    'npm run shots -- [--out DIR] [--only TEXT]\n\nWrites screenshots of the pages whose name contains TEXT, or of all pages, to DIR (default: data/shots).',
+    'npm run shots -- [--out DIR] [--only TEXT | --readme]\n\nWrites screenshots of the pages whose name contains TEXT, or of all pages, to DIR (default: data/shots).\nWith --readme, writes the images of the README to docs/images.',
   )
   process.exit(0)
 }
 
-const out = resolve(values.out)
+const out = values.readme ? 'docs/images' : resolve(values.out)
 mkdirSync(out, { recursive: true })
 const demo = await startDemo()
 try {
   const browser = await openBrowser()
-  const shots = pagesOf(demo).filter(
-    ({ name }) => values.only === undefined || name.includes(values.only),
-  )
-  for (const shot of shots.filter(({ isPaused }) => !isPaused)) await take(browser, demo, shot)
-  await demo.pauseDeliveries()
-  for (const shot of shots.filter(({ isPaused }) => isPaused)) await take(browser, demo, shot)
+  if (values.readme) await takeForReadme(browser, demo)
+  else await takeAll(browser, demo)
   await browser.close()
 } finally {
   await demo.stop()
 }
 
+async function takeForReadme(browser: Browser, demo: Demo): Promise<void> {
+  const pages = {
+    overview: '/console',
+    delivery: `/console/webhooks/${demo.webhookId}/deliveries/${demo.deliveredDeliveryId}`,
+    docs: '/docs/operations/createParticipant',
+  }
+  for (const [name, path] of Object.entries(pages)) {
+    const options = { viewport: { width: 1280, height: 800 }, colorScheme: 'light' } as const
+    await take(browser, demo, { name, path }, options, join(out, `${name}.png`))
+  }
+}
+
+async function takeAll(browser: Browser, demo: Demo): Promise<void> {
+  const shots = pagesOf(demo).filter(
+    ({ name }) => values.only === undefined || name.includes(values.only),
+  )
+  for (const shot of shots.filter(({ isPaused }) => !isPaused)) await takeEach(browser, demo, shot)
+  await demo.pauseDeliveries()
+  for (const shot of shots.filter(({ isPaused }) => isPaused)) await takeEach(browser, demo, shot)
+}
+
+async function takeEach(browser: Browser, demo: Demo, shot: Shot): Promise<void> {
+  for (const width of WIDTHS)
+    for (const colorScheme of SCHEMES) {
+      const options = { viewport: { width, height: 900 }, colorScheme }
+      const file = join(out, `${shot.name}-${width}-${colorScheme}.png`)
+      await take(browser, demo, shot, options, file, { fullPage: true })
+    }
+}
+
 async function take(
   browser: Browser,
   { url, cookie }: Demo,
-  { name, path, isGuest }: Shot,
+  { path, isGuest }: Shot,
+  options: BrowserContextOptions,
+  file: string,
+  { fullPage = false } = {},
 ): Promise<void> {
-  for (const width of WIDTHS)
-    for (const colorScheme of SCHEMES) {
-      const context = await browser.newContext({
-        viewport: { width, height: 900 },
-        colorScheme,
-        reducedMotion: 'reduce',
-      })
-      if (!isGuest) await context.addCookies([{ ...cookie, url }])
-      const page = await context.newPage()
-      const response = await page.goto(url + path, { waitUntil: 'load' })
-      const file = `${name}-${width}-${colorScheme}.png`
-      await page.screenshot({ path: join(out, file), fullPage: true })
-      console.log(`${file} ${response?.status()}`)
-      await context.close()
-    }
+  const context = await browser.newContext({ ...options, reducedMotion: 'reduce' })
+  if (!isGuest) await context.addCookies([{ ...cookie, url }])
+  const page = await context.newPage()
+  const response = await page.goto(url + path, { waitUntil: 'load' })
+  await page.screenshot({ path: file, fullPage })
+  console.log(`${file} ${response?.status()}`)
+  await context.close()
 }
 
 function pagesOf({
