@@ -2,7 +2,6 @@
  *  check throws is reported as a problem. */
 import { constants, existsSync } from 'node:fs'
 import { access, statfs } from 'node:fs/promises'
-import { doubtLeftMs, listClockSpans } from '../records/clock-spans.ts'
 import { Clock } from '../records/database/clock.ts'
 import { DEFAULT_LIMITS } from '../records/database/limits.ts'
 import { listPendingMigrations } from '../records/database/migrate.ts'
@@ -12,6 +11,7 @@ import {
   findSchemaDifference,
 } from '../records/database/schema-difference.ts'
 import { assertVersion } from '../records/database/version.ts'
+import { doubtLeftMs, listClockSpans } from '../records/deletion-time.ts'
 import { findDatabaseBytes } from '../records/reports/database-state.ts'
 import {
   findDamage,

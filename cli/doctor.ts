@@ -33,7 +33,7 @@ export function addCommand(program: Command, shell: Shell): void {
 
 function confirmTime(shell: Shell): Promise<Output> {
   return shell.withDatabase(async ({ db, now }): Promise<Output> => {
-    const { confirmClock } = await import('../records/clock-spans.ts')
+    const { confirmClock } = await import('../records/deletion-time.ts')
     const time = now()
     await confirmClock(db, time)
     return {

@@ -1,9 +1,9 @@
 /** Webhooks without a successful attempt for days. The service disables them. */
 import { insertAuditEntry } from './audit-log.ts'
-import type { DeletionTime } from './clock-spans.ts'
 import type { Db } from './database/open.ts'
 import { accountTransaction } from './database/scope.ts'
 import { select } from './database/statements.ts'
+import type { DeletionTime } from './deletion-time.ts'
 import { ARE_PAUSED } from './delivery-pause.ts'
 import { DAY_MS } from './time-units.ts'
 import { disableWebhook, lockWebhook, webhookTarget } from './webhooks.ts'

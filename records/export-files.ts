@@ -6,13 +6,7 @@ import { transaction } from './database/transaction.ts'
 import type { Export, ExportRow, ExportSelection } from './exports.ts'
 import { lowestIdAt } from './ids.ts'
 import { UNFINISHED_EXPORTS } from './index-predicates.ts'
-import {
-  daysBefore,
-  expiredUntil,
-  type RemovalRun,
-  type RemovedRows,
-  removeRows,
-} from './removal-run.ts'
+import { daysBefore, type RemovalRun, type RemovedRows, removeRows } from './removal-run.ts'
 import { DAY_MS, HOUR_MS } from './time-units.ts'
 
 /** Tries per export. A try that a stop of the service interrupts does not count. */
@@ -218,7 +212,7 @@ export async function removeExpiredFiles(run: RemovalRun): Promise<void> {
   const expired: { id: string }[] = await db
     .read('exports')
     .whereNull('file_removed_at')
-    .where('expires_at', '<=', expiredUntil(run, EXPORT_FILE_DAYS * DAY_MS, REMOVAL_DELAY_MS))
+    .where('expires_at', '<=', run.time.expiredUntil(EXPORT_FILE_DAYS * DAY_MS, REMOVAL_DELAY_MS))
     .orderBy('expires_at')
     .limit(MAX_REMOVED_FILES)
     .select('id')

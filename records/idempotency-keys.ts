@@ -1,9 +1,9 @@
 /** Idempotency keys. A request inserts its key with the response in the transaction of its change,
  *  so that a rollback or the end of the process leaves neither the key nor the change. */
-import { IS_CLOCK_IN_DOUBT } from './clock-spans.ts'
 import { type Sql, select } from './database/statements.ts'
 import type { Source, Trx } from './database/transaction.ts'
-import { expiredUntil, type RemovalRun, removeRows } from './removal-run.ts'
+import { findDeletionTime } from './deletion-time.ts'
+import { type RemovalRun, removeRows } from './removal-run.ts'
 import { DAY_MS } from './time-units.ts'
 
 const RETENTION_MS = DAY_MS
@@ -64,12 +64,8 @@ export async function findKeyState(
 
 async function hasExpired(sql: Sql, expiresAt: number, now: number): Promise<boolean> {
   if (expiresAt > now) return false
-  const [row] = await select<{ doubt: boolean | number }>(
-    sql,
-    `select ${IS_CLOCK_IN_DOUBT} as doubt`,
-    [],
-  )
-  return !row?.doubt
+  const time = await findDeletionTime(sql, new Date(now))
+  return time !== undefined && expiresAt <= time.expiredUntil(RETENTION_MS)
 }
 
 export async function deleteIdempotencyKey(
@@ -104,6 +100,6 @@ export function removeExpiredIdempotencyKeys(run: RemovalRun): Promise<void> {
   return removeRows(run, {
     table: 'idempotency_keys',
     key: ['user_id', 'key'],
-    condition: (rows) => rows.where('expires_at', '<=', expiredUntil(run, RETENTION_MS)),
+    condition: (rows) => rows.where('expires_at', '<=', run.time.expiredUntil(RETENTION_MS)),
   })
 }

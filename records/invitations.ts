@@ -1,7 +1,7 @@
 /** One-time links to set a password, for invited users and for users who need a new password. */
 import type { Scope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
-import { expiredUntil, type RemovalRun, removeRows } from './removal-run.ts'
+import { type RemovalRun, removeRows } from './removal-run.ts'
 import { DAY_MS } from './time-units.ts'
 import { type User, type UserRow, userFromRow } from './users.ts'
 
@@ -102,7 +102,7 @@ export function removeExpiredInvitations(run: RemovalRun): Promise<void> {
       rows.where(
         'expires_at',
         '<=',
-        expiredUntil(run, LIFETIME_DAYS * DAY_MS, EXPIRED_DAYS * DAY_MS),
+        run.time.expiredUntil(LIFETIME_DAYS * DAY_MS, EXPIRED_DAYS * DAY_MS),
       ),
   })
 }

@@ -167,7 +167,7 @@ export const permanentTables: Record<string, string> = {
   jobs: 'Clients and users delete records',
   job_applications: 'Clients and users delete records',
   payments: 'Clients and users delete records',
-  clock_spans: 'One row for each jump of the clock',
+  clock_spans: 'One row for each jump of the clock, and for each stop of more than a day',
   delivery_pauses: 'At most one row',
   leases: 'One row for each kind of work that one node does for all nodes',
   migrations: 'One row for each migration',

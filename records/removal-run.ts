@@ -2,9 +2,9 @@
  *  through a `RemovalRun`. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
-import type { DeletionTime } from './clock-spans.ts'
 import type { Db } from './database/open.ts'
 import { type Trx, transaction } from './database/transaction.ts'
+import type { DeletionTime } from './deletion-time.ts'
 import { DAY_MS } from './time-units.ts'
 
 const BATCH_ROWS = 500
@@ -81,12 +81,6 @@ async function acquireLock({ dialect, sql }: Trx, lockKey: number): Promise<bool
 /** Times before this one, in epoch milliseconds, are more than `days` old. */
 export function daysBefore({ time }: RemovalRun, days: number): number {
   return time.createdBefore(days * DAY_MS)
-}
-
-/** Rows that expire at or before this time, in epoch milliseconds, are outdated. They were created
- *  `lifetimeMs` before they expire. `delayMs` keeps them for that long after they have expired. */
-export function expiredUntil({ time }: RemovalRun, lifetimeMs: number, delayMs = 0): number {
-  return time.createdBefore(lifetimeMs + delayMs) + lifetimeMs
 }
 
 interface OutdatedRows {

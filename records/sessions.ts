@@ -3,7 +3,7 @@ import type { Db } from './database/open.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { newId } from './ids.ts'
-import { expiredUntil, type RemovalRun, removeRows } from './removal-run.ts'
+import { type RemovalRun, removeRows } from './removal-run.ts'
 import { DAY_MS } from './time-units.ts'
 import { type User, type UserRow, userFromRow } from './users.ts'
 
@@ -163,6 +163,7 @@ export function removeExpiredSessions(run: RemovalRun): Promise<void> {
   return removeRows(run, {
     table: 'sessions',
     key: ['id'],
-    condition: (rows) => rows.where('expires_at', '<=', expiredUntil(run, LIFETIME_DAYS * DAY_MS)),
+    condition: (rows) =>
+      rows.where('expires_at', '<=', run.time.expiredUntil(LIFETIME_DAYS * DAY_MS)),
   })
 }

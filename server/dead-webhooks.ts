@@ -1,8 +1,8 @@
 /** Disables dead webhooks in the background: webhooks whose attempts have all failed for days. */
 import type { Logger } from 'pino'
-import type { DeletionTime } from '../records/clock-spans.ts'
 import type { Db } from '../records/database/open.ts'
 import { disableDeadWebhook, listDeadWebhooks } from '../records/dead-webhooks.ts'
+import type { DeletionTime } from '../records/deletion-time.ts'
 import { type BackgroundWork, repeat } from '../runtime/run-loop.ts'
 import type { ServerClock } from './clock.ts'
 

@@ -185,6 +185,7 @@ async function stopParts(parts: Parts, log: Logger): Promise<void> {
   const collectError = (stopping: Promise<void> | undefined): Promise<unknown> =>
     Promise.resolve(stopping).catch((error) => errors.push(error))
   parts.unwatchEvents()
+  clock?.stop()
   // The engine starts no more attempts, while requests in flight still get their responses.
   const engineStopped = parts.engineStopped ?? engine?.stop(GRACE_MS)
   await Promise.all(
@@ -194,7 +195,6 @@ async function stopParts(parts: Parts, log: Logger): Promise<void> {
   )
   await collectError(parts.metricsHttp?.stop(0))
   await collectError(requestLog?.stop())
-  await collectError(clock?.stop())
   await collectError(db.close())
   for (const error of errors) log.error({ err: error }, 'A part of the server could not be stopped')
   if (performance.now() > deadline)

@@ -1,5 +1,5 @@
 /** Removes outdated rows as the service does, without waiting for its schedule or for its clock. */
-import { DeletionTime } from '../records/clock-spans.ts'
+import { DeletionTime } from '../records/deletion-time.ts'
 import type { RemovalRule } from '../records/removal-rules.ts'
 import { startHousekeeping } from '../server/housekeeping.ts'
 import { newLogger } from '../server/log.ts'

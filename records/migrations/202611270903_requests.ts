@@ -99,11 +99,13 @@ async function createNodeTables(knex: Knex, { postgres, text }: Schema): Promise
   })
   await knex('write_checks').insert({ checks: 0 })
 
-  // The marks of the clock.
+  // The marks of the clock: see records/deletion-time.ts.
   await knex.schema.createTable('clock_spans', (table) => {
     table.integer('number').primary()
     table.bigInteger('starts_at').notNullable()
     table.bigInteger('marked_at').notNullable()
     table.bigInteger('steady_ms').notNullable()
+    table.bigInteger('seen_ms').notNullable()
+    table.bigInteger('stopped_ms').notNullable()
   })
 }

@@ -122,7 +122,10 @@ const DEFECTS: Defect[] = [
     async prepare(muster) {
       await install(muster)
       for (const number of [1, 2])
-        await execute(muster, `insert into clock_spans values (${number}, ${number}, ${number}, 0)`)
+        await execute(
+          muster,
+          `insert into clock_spans values (${number}, ${number}, ${number}, 0, 0, 0)`,
+        )
     },
     level: 'warning',
     check: 'clock',

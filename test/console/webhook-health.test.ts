@@ -1,9 +1,9 @@
 /** The health of webhooks: how attempts change it, in the console and in the metrics. */
 import { describe, expect, it } from 'vitest'
 import { type CountedAttempt, countAttempts } from '../../records/attempt-counts.ts'
-import { DeletionTime } from '../../records/clock-spans.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { disableDeadWebhook } from '../../records/dead-webhooks.ts'
+import { DeletionTime } from '../../records/deletion-time.ts'
 import { findWebhookHealth } from '../../records/reports/webhook-health.ts'
 import { startDisablingDeadWebhooks } from '../../server/dead-webhooks.ts'
 import { emitMany } from '../../webhooks/emit.ts'

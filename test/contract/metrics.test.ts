@@ -1,6 +1,6 @@
 /** What an operator sees at /metrics, on both databases. */
 import { expect, inject, test } from 'vitest'
-import { confirmClock } from '../../records/clock-spans.ts'
+import { confirmClock } from '../../records/deletion-time.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { subscribe } from './subscribe.ts'

@@ -3,8 +3,8 @@ import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
 import { resumeAccount, suspendAccount } from '../../records/account-suspension.ts'
 import { countAttempts } from '../../records/attempt-counts.ts'
-import { DeletionTime } from '../../records/clock-spans.ts'
 import { transaction } from '../../records/database/transaction.ts'
+import { DeletionTime } from '../../records/deletion-time.ts'
 import { pauseDeliveries, unpauseDeliveries } from '../../records/delivery-pause.ts'
 import {
   disableWebhook,

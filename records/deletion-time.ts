@@ -1,0 +1,224 @@
+/** Which rows are old enough to be deleted. A clock alone makes no row old, because it may be wrong
+ *  now, and may have been wrong when it dated the row. A row is older than an age only if
+ *
+ *  1. its time is more than that age before the time of the clock, and
+ *  2. its time is before every time that the clock has shown in the last `age` of seen time.
+ *
+ *  Seen time is the time for which nodes have run, by the monotonic clock. A stop of up to a day is
+ *  seen, too, once nodes have run for a day since. A longer stop, and a jump of the clock, are not:
+ *  whatever the clock shows, a row keeps its age in seen time.
+ *
+ *  Nodes mark the time regularly (`markTime`). The marks divide the time into spans: a new span
+ *  begins when the clock jumps, and when a node starts and finds the last mark too far away. Until
+ *  nodes have run for a day in the new span, the clock is in doubt, and nothing is deleted by its
+ *  age: an operator can correct the clock, or confirm it (`confirmClock`). */
+import type { Db } from './database/open.ts'
+import { type Sql, select } from './database/statements.ts'
+import { type Trx, transaction } from './database/transaction.ts'
+import { DAY_MS } from './time-units.ts'
+
+/** A larger step against the monotonic clock is a jump. */
+export const MAX_STEP_MS = 60_000
+/** When the last mark is older at a start, the time between is not seen time, and the clock is in
+ *  doubt. */
+const MAX_STOP_MS = DAY_MS
+/** PostgreSQL advisory lock: any number that nothing else locks. */
+const LOCK_KEY = 7_305_518_843
+
+export interface ClockSpan {
+  number: number
+  /** The lowest time that was marked in the span, in epoch milliseconds. */
+  startsAt: number
+  /** The time of the last mark. */
+  markedAt: number
+  /** For how long nodes ran in the span. */
+  steadyMs: number
+  /** The part of the span that is seen time. */
+  seenMs: number
+  /** The stops that become seen time when `steadyMs` is next a whole number of days. */
+  stoppedMs: number
+}
+
+interface Row {
+  number: number
+  starts_at: number
+  marked_at: number
+  steady_ms: number
+  seen_ms: number
+  stopped_ms: number
+}
+
+function fromRow(row: Row): ClockSpan {
+  return {
+    number: row.number,
+    startsAt: row.starts_at,
+    markedAt: row.marked_at,
+    steadyMs: row.steady_ms,
+    seenMs: row.seen_ms,
+    stoppedMs: row.stopped_ms,
+  }
+}
+
+/** Oldest first. */
+export async function listClockSpans(sql: Sql): Promise<ClockSpan[]> {
+  const rows = await select<Row>(sql, 'select * from clock_spans order by number', [])
+  return rows.map(fromRow)
+}
+
+/** The first span is trusted at once, because there are no earlier rows to lose. */
+const isTrusted = ({ number, steadyMs }: ClockSpan): boolean => number === 1 || steadyMs >= DAY_MS
+
+/** For how long nodes must still run. 0: the clock is not in doubt. */
+export function doubtLeftMs(spans: ClockSpan[]): number {
+  const newest = spans.at(-1)
+  return newest === undefined || isTrusted(newest) ? 0 : DAY_MS - newest.steadyMs
+}
+
+/** Undefined: the clock is in doubt, and nothing may be deleted by its age. */
+export async function findDeletionTime(sql: Sql, now: Date): Promise<DeletionTime | undefined> {
+  const spans = await listClockSpans(sql)
+  return doubtLeftMs(spans) > 0 ? undefined : new DeletionTime(now, spans)
+}
+
+/** Says which rows are old enough to be deleted. */
+export class DeletionTime {
+  /** Epoch milliseconds. */
+  readonly now: number
+  readonly #spans: ClockSpan[]
+
+  constructor(now: Date, spans: ClockSpan[] = []) {
+    this.now = now.getTime()
+    this.#spans = spans
+  }
+
+  /** Rows with times before this one are older than `ageMs`. */
+  createdBefore(ageMs: number): number {
+    let limit = this.now - ageMs
+    // Goes back in seen time, from the last mark.
+    let leftMs = ageMs
+    for (const { startsAt, seenMs } of this.#spans.toReversed()) {
+      limit = Math.min(limit, startsAt + Math.max(0, seenMs - leftMs))
+      leftMs -= seenMs
+      if (leftMs <= 0) break
+    }
+    return limit
+  }
+
+  /** Rows that expire at or before this time are outdated. They were created `lifetimeMs` before
+   *  they expire. `delayMs` keeps them for that long after they have expired. */
+  expiredUntil(lifetimeMs: number, delayMs = 0): number {
+    return this.createdBefore(lifetimeMs + delayMs) + lifetimeMs
+  }
+}
+
+interface Mark {
+  now: Date
+  /** By the monotonic clock, since the last mark of this process. 0 for its first mark. */
+  elapsedMs: number
+  /** The clock has jumped since the last mark of this process. */
+  hasJumped: boolean
+}
+
+/** Marks the time, and returns all spans. */
+export function markTime(db: Db, mark: Mark): Promise<ClockSpan[]> {
+  return transaction(db, async (trx) => {
+    await lockSpans(trx)
+    return storeMark(trx.sql, mark)
+  })
+}
+
+/** Ends the doubt, because the operator says that the time is right. A stop before the span becomes
+ *  seen time, however long it was. Returns the spans. */
+export function confirmClock(db: Db, now: Date): Promise<ClockSpan[]> {
+  return transaction(db, async (trx) => {
+    await lockSpans(trx)
+    const spans = await storeMark(trx.sql, { now, elapsedMs: 0, hasJumped: false })
+    const newest = spans.pop()
+    if (newest === undefined) return spans
+    const startsAt = Math.min(newest.startsAt, latestEndOfTrusted(spans))
+    await updateSpan(trx.sql, withAllStops({ ...newest, startsAt, steadyMs: DAY_MS }))
+    return listClockSpans(trx.sql)
+  })
+}
+
+/** The time that the clock would show after these spans if it had not jumped since the trusted ones:
+ *  between them, it may have been wrong. Infinity: no span is trusted. */
+function latestEndOfTrusted(spans: ClockSpan[]): number {
+  const ends: number[] = []
+  let seenSinceMs = 0
+  for (const span of spans.toReversed()) {
+    if (isTrusted(span)) ends.push(span.markedAt + seenSinceMs)
+    seenSinceMs += span.seenMs
+  }
+  return ends.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...ends)
+}
+
+/** Locks until the end of the transaction: otherwise two nodes would both begin a span. SQLite has
+ *  one writer. */
+async function lockSpans({ dialect, sql }: Trx): Promise<void> {
+  if (dialect === 'postgres') await sql.raw('select pg_advisory_xact_lock(?)', [LOCK_KEY])
+}
+
+async function storeMark(sql: Sql, mark: Mark): Promise<ClockSpan[]> {
+  const newest = (await listClockSpans(sql)).at(-1)
+  if (newest !== undefined && !beginsSpan(newest, mark))
+    await updateSpan(sql, continueSpan(newest, mark))
+  else await insertSpan(sql, mark, newest)
+  return listClockSpans(sql)
+}
+
+async function insertSpan(sql: Sql, mark: Mark, previous: ClockSpan | undefined): Promise<void> {
+  const at = mark.now.getTime()
+  const isAfterStop = mark.elapsedMs === 0 && at > (previous?.markedAt ?? at)
+  await sql('clock_spans').insert({
+    number: (previous?.number ?? 0) + 1,
+    starts_at: at,
+    marked_at: at,
+    // A stop during the doubt does not prolong it.
+    steady_ms: previous && isAfterStop && !isTrusted(previous) ? previous.steadyMs : 0,
+    seen_ms: 0,
+    stopped_ms: 0,
+  })
+  // Nothing is deleted until nodes have run for another day.
+  if (previous && isTrusted(previous)) await updateSpan(sql, withAllStops(previous))
+}
+
+/** Makes all stops in the span seen time. */
+const withAllStops = (span: ClockSpan): ClockSpan => ({
+  ...span,
+  seenMs: span.markedAt - span.startsAt,
+  stoppedMs: 0,
+})
+
+/** While the clock is in doubt, a jump ahead by up to a day does not begin another span: a machine
+ *  that is suspended every night would never end the doubt. */
+function beginsSpan(newest: ClockSpan, { now, elapsedMs, hasJumped }: Mark): boolean {
+  const sinceMarkMs = now.getTime() - newest.markedAt
+  if (sinceMarkMs < -MAX_STEP_MS || sinceMarkMs > elapsedMs + MAX_STOP_MS) return true
+  return hasJumped && isTrusted(newest)
+}
+
+function continueSpan(span: ClockSpan, { now, elapsedMs }: Mark): ClockSpan {
+  const markedAt = now.getTime()
+  const startsAt = Math.min(span.startsAt, markedAt)
+  // Several nodes mark the same span, and each adds only the time since the last mark of any node.
+  const ranMs = Math.round(Math.max(0, Math.min(markedAt - span.markedAt, elapsedMs)))
+  const steadyMs = span.steadyMs + ranMs
+  const seenMs = span.seenMs + ranMs
+  const continued = { ...span, startsAt, markedAt, steadyMs, seenMs }
+  if (Math.floor(steadyMs / DAY_MS) === Math.floor(span.steadyMs / DAY_MS)) return continued
+  // Stops since the last full day wait for the next one, so that nodes have run for a day since.
+  continued.seenMs += span.stoppedMs
+  continued.stoppedMs = Math.max(0, markedAt - startsAt - continued.seenMs)
+  return continued
+}
+
+async function updateSpan(sql: Sql, span: ClockSpan): Promise<void> {
+  await sql('clock_spans').where({ number: span.number }).update({
+    starts_at: span.startsAt,
+    marked_at: span.markedAt,
+    steady_ms: span.steadyMs,
+    seen_ms: span.seenMs,
+    stopped_ms: span.stoppedMs,
+  })
+}
