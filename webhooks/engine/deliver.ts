@@ -56,9 +56,8 @@ export async function deliver(
   onStarted: () => void,
   stopping: AbortSignal,
 ): Promise<void> {
-  await readClockIfEarly(options, attempts, stopping)
   const running: Promise<void>[] = []
-  let waiting = attempts
+  let waiting = await readClockIfEarly(options, attempts, stopping)
   while (waiting.length > 0 && !stopping.aborted) {
     const { started, remaining, mustWait } = await startAttempts(options, waiting, onStarted)
     running.push(...started, release(options, mustWait))
@@ -73,16 +72,19 @@ export async function deliver(
 }
 
 /** While `now` is behind the clock of the queue, the next attempt of a delivery would be leased as
- *  soon as it is scheduled: a delivery could use up its attempts within seconds. */
+ *  soon as it is scheduled: a delivery could use up its attempts within seconds. Returns the
+ *  attempts whose lease this process still has. */
 async function readClockIfEarly(
-  { now, readClock }: DeliverOptions,
+  options: DeliverOptions,
   attempts: AttemptWith<'lease'>[],
   stopping: AbortSignal,
-): Promise<void> {
+): Promise<AttemptWith<'lease'>[]> {
+  const { now, readClock } = options
   const latest = now().getTime() + MAX_EARLY_MS
-  if (!attempts.some(({ scheduledAt }) => scheduledAt > latest)) return
+  if (!attempts.some(({ scheduledAt }) => scheduledAt > latest)) return attempts
   const limit = delay(MAX_CLOCK_READ_MS, undefined, { signal: stopping }).catch(() => undefined)
   await Promise.race([readClock(), limit])
+  return stopping.aborted ? attempts : keepLeased(options, attempts)
 }
 
 interface StartedAttempts {
