@@ -41,7 +41,7 @@ export const removalRules: RemovalRule[] = [
   {
     table: 'rate_limits',
     every: 'minute',
-    rule: 'An hour after the end of the window',
+    rule: 'A minute after the end of the window',
     remove: removeExpiredRateLimits,
   },
   {
