@@ -11,9 +11,10 @@ import { consoleRoutes } from '../web/console/app.ts'
 import { docsRoutes } from '../web/docs/routes.ts'
 import { logRequests } from './access-log.ts'
 import type { Config } from './config.ts'
-import type { Context, Next, RequestState } from './context.ts'
+import type { Context, RequestState } from './context.ts'
 import { crossOrigin } from './cross-origin.ts'
 import { respondToErrors } from './errors.ts'
+import { assertHeaders } from './http.ts'
 import { identify, setStrictTransportSecurity } from './identify.ts'
 import type { Metrics } from './metrics.ts'
 import { serveOperations } from './operations.ts'
@@ -78,18 +79,6 @@ export function createApp(services: AppServices): Koa<RequestState> {
   return app
 }
 
-/** Koa middleware: throws 400 without `Host`, and 417 for an unknown `Expect` (RFC 9110, 7.2 and
- *  10.1.1). */
-async function assertHeaders(ctx: Context, next: Next): Promise<void> {
-  const { httpVersion, headers } = ctx.req
-  const { host, expect = '100-continue' } = headers
-  if (httpVersion === '1.1' && host === undefined)
-    ctx.throw(400, 'The Host header is missing.', { headers: { Connection: 'close' } })
-  if (httpVersion === '1.1' && !/\b100-continue\b/i.test(expect))
-    ctx.throw(417, 'The Expect header must be 100-continue.')
-  await next()
-}
-
 function onlyBelow(
   prefix: string,
   serve: (ctx: Context) => Promise<void>,
@@ -126,6 +115,7 @@ function operatorRoutes({ config, metrics, readiness }: AppServices): Router {
 /** The application on METRICS_PORT. */
 export function createMetricsApp(services: MetricsServices): Koa {
   const app = new Koa()
+  app.use(assertHeaders)
   const router = new Router()
   router.get('/healthz', reportAlive)
   addMetrics(router, services)

@@ -2,6 +2,7 @@
 import { createServer, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { promisify } from 'node:util'
+import type { Context, Next } from 'koa'
 import { v7 as uuidv7 } from 'uuid'
 
 /** Above the 60 s of nginx and of AWS load balancers: a proxy must be the first to close an idle
@@ -31,6 +32,18 @@ interface ListenOptions {
   maxConnections?: number
 }
 
+/** Koa middleware: throws 400 without `Host`, and 417 for an unknown `Expect` (RFC 9110, 7.2 and
+ *  10.1.1). */
+export async function assertHeaders(ctx: Context, next: Next): Promise<void> {
+  const { httpVersion, headers } = ctx.req
+  const { host, expect = '100-continue' } = headers
+  if (httpVersion === '1.1' && host === undefined)
+    ctx.throw(400, 'The Host header is missing.', { headers: { Connection: 'close' } })
+  if (httpVersion === '1.1' && !/\b100-continue\b/i.test(expect))
+    ctx.throw(417, 'The Expect header must be 100-continue.')
+  await next()
+}
+
 /** The URL has an IPv6 address in brackets. */
 export function urlOf(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
@@ -55,8 +68,8 @@ export async function listen(
       headersTimeout: clientTimeoutMs,
       requestTimeout: clientTimeoutMs,
       connectionsCheckingInterval: checkMs,
-      // The application responds to requests without Host or with an unknown Expect, because the
-      // responses of Node have neither a body nor a request ID.
+      // `assertHeaders` checks Host and Expect, because the responses of Node have neither a body
+      // nor a request ID.
       requireHostHeader: false,
     },
     handle,

@@ -2,6 +2,7 @@ import { etagOf, ifMatchHolds, ifNoneMatchNames } from '../operations/etag.ts'
 import { assertRecordSize } from '../operations/record-size.ts'
 import { ACCEPTED_HEADERS, crossOrigin } from './cross-origin.ts'
 import { respondToErrors } from './errors.ts'
+import { assertHeaders } from './http.ts'
 import { identify } from './identify.ts'
 import { readInput } from './input.ts'
 import { serveApi } from './openapi.ts'
@@ -10,6 +11,7 @@ import { serveApi } from './openapi.ts'
  *  `createMock`. */
 export const serviceParts = {
   acceptedHeaders: ACCEPTED_HEADERS,
+  assertHeaders,
   assertRecordSize,
   respondToErrors,
   crossOrigin,

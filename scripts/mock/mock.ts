@@ -13,6 +13,7 @@ import { type Change, MockRecords, type RecordCall } from './records.ts'
 /** The parts of the service that the mock uses, so that both check requests alike. */
 interface ServiceParts {
   acceptedHeaders: string
+  assertHeaders: Middleware
   /** Throws the error of the service for a record that is too large. */
   assertRecordSize(write: { record: object; before: object | undefined; sent: object }): void
   respondToErrors(log: Logger): Middleware
@@ -85,6 +86,7 @@ export async function createMock({
   app.use(service.crossOrigin(() => '*', `${service.acceptedHeaders}, Prefer`))
   app.use((ctx, next) => withRequiredHeaders(ctx, next, examples))
   app.use(service.respondToErrors(log))
+  app.use(service.assertHeaders)
   const serve = (id: OperationId, ctx: Context): Promise<void> => respond(mock, ctx, id)
   app.use(service.serveApi({ requireCaller, operationIds, serve }))
   return app

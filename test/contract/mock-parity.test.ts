@@ -6,6 +6,7 @@ import { type HttpServer, listen } from '../../server/http.ts'
 import { serviceParts } from '../../server/service-parts.ts'
 import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
 import { createOneOfEach, fillPath } from '../resources.ts'
+import { sendRaw } from './http.ts'
 
 let app: TestApp
 let account: TestAccount
@@ -171,4 +172,15 @@ describe('the mock and the service accept', () => {
     expect([200, 201]).toContain(status)
     expect(await send(mockUrl, request)).toMatchObject({ status })
   })
+})
+
+test.each([
+  ['without Host', '', 400],
+  ['with an unknown Expect', 'Host: test\r\nExpect: x\r\n', 417],
+])('a request %s', async (_, headers, status) => {
+  const text = `GET /public/v1/tasks HTTP/1.1\r\nConnection: close\r\n${headers}\r\n`
+  for (const url of [app.url, mockUrl])
+    expect(await sendRaw(url, text)).toMatch(
+      new RegExp(`^HTTP/1\\.1 ${status} .*\r\n\r\n\\{"message":"The (Host|Expect) header `, 's'),
+    )
 })
