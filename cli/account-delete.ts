@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Command } from 'commander'
 import { validate as isUuid } from 'uuid'
 import { Refused } from '../errors.ts'
 import { type AccountDeletion, findAccountDeletion } from '../records/account-deletions.ts'
@@ -7,8 +6,9 @@ import { deleteAccount } from '../records/account-suspension.ts'
 import type { Db } from '../records/database/open.ts'
 import { accountTransaction } from '../records/database/scope.ts'
 import { quoteForShell } from '../web/shared/shell.ts'
+import { databaseCommand, listOutput } from './commands.ts'
 import { ACCOUNT_MEANING, lookUpAccount } from './lookup.ts'
-import { examples, formatTable, formatTime, type Output, type Shell } from './shell.ts'
+import { formatTime, type Output } from './shell.ts'
 
 const POLL_MS = 500
 /** After this time without progress, no worker seems to be running, and the command ends. */
@@ -20,34 +20,32 @@ interface DeleteOptions {
   json?: boolean
 }
 
-export function addDelete(account: Command, shell: Shell): void {
-  account
-    .command('delete')
-    .summary('delete an account and everything in it')
-    .description(
-      'Suspend an account at once, then erase its users, records, events, deliveries, files and logs. This ' +
-        'cannot be undone. Running workers erase the account in the background. The command shows their ' +
-        'progress; Ctrl-C ends only the command. One entry without personal data remains: "muster account ' +
-        'list --deleted" shows it.',
-    )
-    .argument('<account>', ACCOUNT_MEANING)
-    .option('--confirm <name>', 'the name of the account, to confirm the deletion')
-    .option('--no-wait', 'do not wait until the account is erased')
-    .addHelpText('after', examples('muster account delete Acme --confirm Acme'))
-    .action(
-      shell.databaseAction(async ({ db, now }, account: string, options: DeleteOptions) => {
-        const completed = await findCompletedDeletion(db, account)
-        const id = completed?.id ?? (await requestDeletion(db, account, options.confirm, now))
-        const onProgress = (rows: number): void => {
-          if (!options.json) shell.print(`Erased ${rows} rows.`)
-        }
-        if (options.wait) await waitForDeletion(db, id, onProgress)
-        const deletion = await findAccountDeletion(db.read, id)
-        if (!deletion) throw new Error(`The deletion of account ${id} is not stored`)
-        return { document: toDocument(deletion), text: describe(deletion) }
-      }),
-    )
-}
+export const remove = databaseCommand({
+  name: 'delete',
+  summary: 'delete an account and everything in it',
+  description:
+    'Suspend an account at once, then erase its users, records, events, deliveries, files and logs. This ' +
+    'cannot be undone. Running workers erase the account in the background. The command shows their ' +
+    'progress; Ctrl-C ends only the command. One entry without personal data remains: "muster account ' +
+    'list --deleted" shows it.',
+  declare: (command) =>
+    command
+      .argument('<account>', ACCOUNT_MEANING)
+      .option('--confirm <name>', 'the name of the account, to confirm the deletion')
+      .option('--no-wait', 'do not wait until the account is erased'),
+  examples: ['muster account delete Acme --confirm Acme'],
+  async run({ db, now, print }, account: string, options: DeleteOptions) {
+    const completed = await findCompletedDeletion(db, account)
+    const id = completed?.id ?? (await requestDeletion(db, account, options.confirm, now))
+    const onProgress = (rows: number): void => {
+      if (!options.json) print(`Erased ${rows} rows.`)
+    }
+    if (options.wait) await waitForDeletion(db, id, onProgress)
+    const deletion = await findAccountDeletion(db.read, id)
+    if (!deletion) throw new Error(`The deletion of account ${id} is not stored`)
+    return { document: toDocument(deletion), text: describe(deletion) }
+  },
+})
 
 /** Finds an erased account by its ID only, because its name is erased, too. Undefined: `account` is
  *  not the ID of an erased account. */
@@ -113,19 +111,16 @@ function describe({ id, completedAt, removedRows }: AccountDeletion): string {
 }
 
 export function formatDeletions(deletions: AccountDeletion[]): Output {
-  const text = formatTable(
-    ['ID', 'REQUESTED', 'ERASED', 'ROWS'],
-    deletions.map(({ id, requestedAt, removedRows, completedAt }) => [
-      id,
-      formatTime(requestedAt),
-      formatTime(completedAt) ?? 'not yet',
-      String(removedRows),
-    ]),
-  )
-  return {
-    document: deletions.map(toDocument),
-    text: deletions.length === 0 ? 'No account was deleted.' : text,
-  }
+  return listOutput(deletions, {
+    toDocument,
+    columns: {
+      ID: ({ id }) => id,
+      REQUESTED: ({ requestedAt }) => formatTime(requestedAt),
+      ERASED: ({ completedAt }) => formatTime(completedAt) ?? 'not yet',
+      ROWS: ({ removedRows }) => removedRows,
+    },
+    none: 'No account was deleted.',
+  })
 }
 
 function toDocument({ id, requestedAt, removedRows, completedAt }: AccountDeletion) {

@@ -1,9 +1,10 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import { accountTransaction } from '../records/database/scope.ts'
 import { countUse, findQuotas, type QuotaName, quotaNames, setQuota } from '../records/quotas.ts'
 import { auditCommand } from './audit.ts'
+import { databaseCommand, toTable } from './commands.ts'
 import { ACCOUNT_MEANING, lookUpAccount } from './lookup.ts'
-import { type CommandDatabase, examples, formatTable, type Output, type Shell } from './shell.ts'
+import type { CommandDatabase, Output } from './shell.ts'
 
 type QuotaChange = number | 'default'
 type QuotaChanges = Partial<Record<QuotaName, QuotaChange>>
@@ -18,35 +19,29 @@ const MEANINGS: Record<QuotaName, string> = {
   unfinished_exports: 'the most exports that are queued or in progress',
 }
 
-export function addQuota(account: Command, shell: Shell): void {
-  const options = quotaNames.map((name) => ({ name, option: newOption(name) }))
-  const quota = account
-    .command('quota')
-    .summary('show or set the quotas of an account')
-    .description(
-      'Show what an account uses and may use, or set its quotas. The value "default" restores the quota of the ' +
-        'settings. Running nodes apply a new quota within a minute. A quota below the use deletes nothing: it ' +
-        'only refuses more.',
-    )
-    .argument('<account>', ACCOUNT_MEANING)
-    .addHelpText(
-      'after',
-      examples(
-        'muster account quota Acme',
-        'muster account quota Acme --records 5000000 --events-per-day 2000000',
-        'muster account quota Acme --records default',
-      ),
-    )
-    .action(
-      shell.databaseAction(
-        (database, account: string, values: Record<string, QuotaChange | undefined>) => {
-          const changes = options.map(({ name, option }) => [name, values[option.attributeName()]])
-          return setAndShowQuotas(database, account, Object.fromEntries(changes))
-        },
-      ),
-    )
-  for (const { option } of options) quota.addOption(option)
-}
+const OPTIONS = quotaNames.map((name) => ({ name, option: newOption(name) }))
+
+export const quota = databaseCommand({
+  name: 'quota',
+  summary: 'show or set the quotas of an account',
+  description:
+    'Show what an account uses and may use, or set its quotas. The value "default" restores the quota of the ' +
+    'settings. Running nodes apply a new quota within a minute. A quota below the use deletes nothing: it ' +
+    'only refuses more.',
+  declare: (command) => {
+    command.argument('<account>', ACCOUNT_MEANING)
+    for (const { option } of OPTIONS) command.addOption(option)
+  },
+  examples: [
+    'muster account quota Acme',
+    'muster account quota Acme --records 5000000 --events-per-day 2000000',
+    'muster account quota Acme --records default',
+  ],
+  run(database, account: string, values: Record<string, QuotaChange | undefined>) {
+    const changes = OPTIONS.map(({ name, option }) => [name, values[option.attributeName()]])
+    return setAndShowQuotas(database, account, Object.fromEntries(changes))
+  },
+})
 
 function newOption(name: QuotaName): Option {
   return new Option(`--${name.replaceAll('_', '-')} <number>`, MEANINGS[name]).argParser(parseQuota)
@@ -89,9 +84,10 @@ async function setAndShowQuotas(
   })
   return {
     document: { account_id: id, quotas: rows },
-    text: formatTable(
-      ['QUOTA', 'USED', 'LIMIT'],
-      rows.map(({ quota, use, limit }) => [quota, String(use), String(limit)]),
-    ),
+    text: toTable(rows, {
+      QUOTA: (row) => row.quota,
+      USED: ({ use }) => use,
+      LIMIT: ({ limit }) => limit,
+    }),
   }
 }

@@ -1,4 +1,3 @@
-import type { Command } from 'commander'
 import { assertPassword, hashPassword } from '../auth/password.ts'
 import { insertAccount } from '../records/accounts.ts'
 import { writeScope } from '../records/database/scope.ts'
@@ -6,12 +5,13 @@ import { transaction } from '../records/database/transaction.ts'
 import { parseName } from '../records/names.ts'
 import { parseEmail } from '../records/users.ts'
 import { quoteForShell } from '../web/shared/shell.ts'
-import { addDelete } from './account-delete.ts'
-import { addList } from './account-list.ts'
-import { addQuota } from './account-quota.ts'
-import { addResume, addSuspend } from './account-suspension.ts'
+import { remove } from './account-delete.ts'
+import { list } from './account-list.ts'
+import { quota } from './account-quota.ts'
+import { resume, suspend } from './account-suspension.ts'
 import { auditCommand } from './audit.ts'
-import { checkAll, examples, readSecret, type Shell } from './shell.ts'
+import { commandGroup, databaseCommand } from './commands.ts'
+import { checkAll, readSecret } from './shell.ts'
 
 interface NewUserOptions {
   email: string
@@ -19,70 +19,52 @@ interface NewUserOptions {
   fullName?: string
 }
 
-export function addCommand(program: Command, shell: Shell): void {
-  const account = program
-    .command('account')
-    .description(
-      'Create, list, suspend, resume and delete accounts, and set their quotas. Each account has its own users, ' +
-        'records and webhooks.',
+const create = databaseCommand({
+  name: 'create',
+  summary: 'create an account and its Account Owner',
+  description: 'Create an account and its Account Owner, who signs in with the email and password.',
+  declare: (command) =>
+    command
+      .requiredOption('--name <name>', 'the name of the account')
+      .requiredOption('--email <email>', 'the email of the Account Owner')
+      .requiredOption(
+        '--password <password>',
+        'from 8 to 200 characters, or - to read it from standard input',
+      )
+      .option(
+        '--full-name <name>',
+        'the name of the Account Owner (default: the part of the email before the @)',
+      ),
+  examples: ["muster account create --name 'Acme' --email ann@example.com --password -"],
+  async run({ db, now }, options: NewUserOptions & { name: string }) {
+    const [name, email, fullName, password] = checkAll(
+      () => parseName('The account name', options.name),
+      ...newUserChecks(options),
     )
-  addCreate(account, shell)
-  addList(account, shell)
-  addSuspend(account, shell)
-  addResume(account, shell)
-  addQuota(account, shell)
-  addDelete(account, shell)
-}
+    const passwordHash = await hashPassword(password)
+    const { accountId, userId } = await transaction(db, async (trx) => {
+      const at = now()
+      const ids = await insertAccount(trx, { name, email, fullName, passwordHash }, at)
+      const target = { type: 'account', id: ids.accountId, name } as const
+      await auditCommand(writeScope(trx, ids.accountId), { action: 'account.created', target }, at)
+      return ids
+    })
+    return {
+      document: { account_id: accountId, user_id: userId },
+      text: [
+        `Account ${accountId} was created. Its Account Owner is ${email}, user ${userId}.`,
+        formatKeyHint(email),
+      ].join('\n'),
+    }
+  },
+})
 
-function addCreate(account: Command, shell: Shell): void {
-  account
-    .command('create')
-    .summary('create an account and its Account Owner')
-    .description(
-      'Create an account and its Account Owner, who signs in with the email and password.',
-    )
-    .requiredOption('--name <name>', 'the name of the account')
-    .requiredOption('--email <email>', 'the email of the Account Owner')
-    .requiredOption(
-      '--password <password>',
-      'from 8 to 200 characters, or - to read it from standard input',
-    )
-    .option(
-      '--full-name <name>',
-      'the name of the Account Owner (default: the part of the email before the @)',
-    )
-    .addHelpText(
-      'after',
-      examples("muster account create --name 'Acme' --email ann@example.com --password -"),
-    )
-    .action(
-      shell.databaseAction(async ({ db, now }, options: NewUserOptions & { name: string }) => {
-        const [name, email, fullName, password] = checkAll(
-          () => parseName('The account name', options.name),
-          ...newUserChecks(options),
-        )
-        const passwordHash = await hashPassword(password)
-        const { accountId, userId } = await transaction(db, async (trx) => {
-          const at = now()
-          const ids = await insertAccount(trx, { name, email, fullName, passwordHash }, at)
-          const target = { type: 'account', id: ids.accountId, name } as const
-          await auditCommand(
-            writeScope(trx, ids.accountId),
-            { action: 'account.created', target },
-            at,
-          )
-          return ids
-        })
-        return {
-          document: { account_id: accountId, user_id: userId },
-          text: [
-            `Account ${accountId} was created. Its Account Owner is ${email}, user ${userId}.`,
-            formatKeyHint(email),
-          ].join('\n'),
-        }
-      }),
-    )
-}
+export const addCommand = commandGroup(
+  'account',
+  'Create, list, suspend, resume and delete accounts, and set their quotas. Each account has its own users, ' +
+    'records and webhooks.',
+  [create, list, suspend, resume, quota, remove],
+)
 
 /** For `checkAll`: the email, the full name and the password of a new user. */
 export function newUserChecks({ email, fullName, password }: NewUserOptions) {

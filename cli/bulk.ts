@@ -11,65 +11,36 @@ import {
   resumeBulkJob,
 } from '../records/bulk-jobs.ts'
 import type { Db } from '../records/database/open.ts'
-import { accountTransaction, readScope, type WriteScope } from '../records/database/scope.ts'
+import { accountTransaction, readScope } from '../records/database/scope.ts'
 import { DEFAULT_RATE, MAX_RATE, startBulkJob } from '../webhooks/bulk.ts'
+import { type Columns, commandGroup, databaseCommand, listOutput, toTable } from './commands.ts'
 import { ACCOUNT_MEANING, lookUpAccount, lookUpBulkJobAccount } from './lookup.ts'
-import {
-  type CommandDatabase,
-  examples,
-  formatTable,
-  formatTime,
-  type Output,
-  parseInteger,
-  type Shell,
-  UsageError,
-} from './shell.ts'
+import { formatTime, type Output, parseInteger, UsageError } from './shell.ts'
 
-export function addCommand(program: Command, shell: Shell): void {
-  const bulk = program
-    .command('bulk')
-    .description(
-      'List, pause, resume and cancel bulk jobs: jobs that send missed events or retry failed ' +
-        'deliveries in the background.',
-    )
-  addList(bulk, shell)
-  addShow(bulk, shell)
-  addChanges(bulk, shell)
-}
+const list = databaseCommand({
+  name: 'list',
+  summary: 'list the bulk jobs of an account',
+  description: 'List the bulk jobs of an account, newest first.',
+  declare: (command) => command.requiredOption('--account <account>', ACCOUNT_MEANING),
+  examples: ['muster bulk list --account Acme'],
+  async run({ db }, { account }: { account: string }) {
+    const { id } = await lookUpAccount(db, account)
+    const jobs = await listBulkJobs(readScope(db, id))
+    return listOutput(jobs, { toDocument, columns: COLUMNS, none: 'No bulk jobs yet.' })
+  },
+})
 
-function addList(bulk: Command, shell: Shell): void {
-  bulk
-    .command('list')
-    .summary('list the bulk jobs of an account')
-    .description('List the bulk jobs of an account, newest first.')
-    .requiredOption('--account <account>', ACCOUNT_MEANING)
-    .addHelpText('after', examples('muster bulk list --account Acme'))
-    .action(
-      shell.databaseAction(async ({ db }, { account }: { account: string }) => {
-        const { id } = await lookUpAccount(db, account)
-        const jobs = await listBulkJobs(readScope(db, id))
-        return {
-          document: jobs.map(toDocument),
-          text: jobs.length === 0 ? 'No bulk jobs yet.' : toTable(jobs),
-        }
-      }),
-    )
-}
-
-function addShow(bulk: Command, shell: Shell): void {
-  bulk
-    .command('show')
-    .summary('show the progress of a bulk job')
-    .description('Show the progress of a bulk job.')
-    .argument('<id>', 'the bulk job')
-    .addHelpText('after', examples(`muster bulk show ID`))
-    .action(
-      shell.databaseAction(async ({ db }, id: string) => {
-        const scope = readScope(db, await lookUpBulkJobAccount(db, id))
-        return toOutput(await findBulkJob(scope, id))
-      }),
-    )
-}
+const show = databaseCommand({
+  name: 'show',
+  summary: 'show the progress of a bulk job',
+  description: 'Show the progress of a bulk job.',
+  declare: (command) => command.argument('<id>', 'the bulk job'),
+  examples: ['muster bulk show ID'],
+  async run({ db }, id: string) {
+    const scope = readScope(db, await lookUpBulkJobAccount(db, id))
+    return toOutput(await findBulkJob(scope, id))
+  },
+})
 
 const CHANGES = [
   {
@@ -95,31 +66,30 @@ const CHANGES = [
   },
 ] as const
 
-function addChanges(bulk: Command, shell: Shell): void {
-  for (const { name, summary, description, change } of CHANGES)
-    bulk
-      .command(name)
-      .summary(summary)
-      .description(description)
-      .argument('<id>', 'the bulk job')
-      .addHelpText('after', examples(`muster bulk ${name} ID`))
-      .action(shell.databaseAction((database, id: string) => changeJob(database, id, change)))
-}
+const changes = CHANGES.map(({ name, summary, description, change }) =>
+  databaseCommand({
+    name,
+    summary,
+    description,
+    declare: (command) => command.argument('<id>', 'the bulk job'),
+    examples: [`muster bulk ${name} ID`],
+    async run({ db, now }, id: string) {
+      const accountId = await lookUpBulkJobAccount(db, id)
+      return toOutput(await accountTransaction(db, accountId, (scope) => change(scope, id, now())))
+    },
+  }),
+)
 
-type JobChange = (scope: WriteScope, id: string, now: Date) => Promise<BulkJob | undefined>
-
-async function changeJob(
-  { db, now }: CommandDatabase,
-  id: string,
-  change: JobChange,
-): Promise<Output> {
-  const accountId = await lookUpBulkJobAccount(db, id)
-  return toOutput(await accountTransaction(db, accountId, (scope) => change(scope, id, now())))
-}
+export const addCommand = commandGroup(
+  'bulk',
+  'List, pause, resume and cancel bulk jobs: jobs that send missed events or retry failed ' +
+    'deliveries in the background.',
+  [list, show, ...changes],
+)
 
 function toOutput(job: BulkJob | undefined): Output {
   if (!job) throw new Refused('The bulk job no longer exists')
-  return { document: toDocument(job), text: toTable([job]) }
+  return { document: toDocument(job), text: toTable([job], COLUMNS) }
 }
 
 function toDocument(job: BulkJob) {
@@ -143,21 +113,16 @@ function toDocument(job: BulkJob) {
   }
 }
 
-function toTable(jobs: BulkJob[]): string {
-  return formatTable(
-    ['ID', 'KIND', 'WEBHOOK', 'STATE', 'DONE', 'SKIPPED', 'TOTAL', 'RATE', 'STARTED'],
-    jobs.map((job) => [
-      job.id,
-      job.kind,
-      job.webhookId ?? 'all',
-      job.stateReason === null ? job.state : `${job.state} (${job.stateReason})`,
-      String(job.done),
-      String(job.skipped),
-      String(job.total),
-      String(job.rate),
-      formatTime(job.createdAt),
-    ]),
-  )
+const COLUMNS: Columns<BulkJob> = {
+  ID: ({ id }) => id,
+  KIND: ({ kind }) => kind,
+  WEBHOOK: ({ webhookId }) => webhookId ?? 'all',
+  STATE: ({ state, stateReason }) => (stateReason === null ? state : `${state} (${stateReason})`),
+  DONE: ({ done }) => done,
+  SKIPPED: ({ skipped }) => skipped,
+  TOTAL: ({ total }) => total,
+  RATE: ({ rate }) => rate,
+  STARTED: ({ createdAt }) => formatTime(createdAt),
 }
 
 function formatStarted(job: BulkJob): Output {

@@ -1,19 +1,10 @@
-import type { Command } from 'commander'
-import { addAttempts, addList, addUndelivered } from './delivery-lists.ts'
-import { addPause, addUnpause } from './delivery-pause.ts'
-import { addCancel, addRetry, addRetryFailed } from './delivery-retries.ts'
-import type { Shell } from './shell.ts'
+import { commandGroup } from './commands.ts'
+import { attempts, list, undelivered } from './delivery-lists.ts'
+import { pause, unpause } from './delivery-pause.ts'
+import { cancel, retry, retryFailed } from './delivery-retries.ts'
 
-export function addCommand(program: Command, shell: Shell): void {
-  const deliveries = program
-    .command('deliveries')
-    .description('List, retry, resend and cancel webhook deliveries, and pause all of them.')
-  addList(deliveries, shell)
-  addUndelivered(deliveries, shell)
-  addRetry(deliveries, shell)
-  addRetryFailed(deliveries, shell)
-  addCancel(deliveries, shell)
-  addAttempts(deliveries, shell)
-  addPause(deliveries, shell)
-  addUnpause(deliveries, shell)
-}
+export const addCommand = commandGroup(
+  'deliveries',
+  'List, retry, resend and cancel webhook deliveries, and pause all of them.',
+  [list, undelivered, retry, retryFailed, cancel, attempts, pause, unpause],
+)

@@ -1,5 +1,5 @@
 /** The `deliveries` commands that read: list, undelivered, attempts. */
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { validate as isUuid } from 'uuid'
 import { Refused } from '../errors.ts'
 import { findAccountOf } from '../records/accounts.ts'
@@ -15,13 +15,14 @@ import {
   listUndelivered,
   type Undelivered,
 } from '../records/deliveries.ts'
+import { type Columns, databaseCommand, listOutput } from './commands.ts'
 import {
   ACCOUNT_MEANING,
   lookUpAccount,
   lookUpDeliveryAccount,
   lookUpWebhookAccount,
 } from './lookup.ts'
-import { examples, formatTable, formatTime, parseInteger, type Shell } from './shell.ts'
+import { formatTime, parseInteger } from './shell.ts'
 
 const MAX_LIMIT = 1_000_000_000
 const PAGE_ROWS = 1_000
@@ -32,36 +33,33 @@ interface ListOptions {
   limit: number
 }
 
-export function addList(deliveries: Command, shell: Shell): void {
-  deliveries
-    .command('list')
-    .summary('list the deliveries of a webhook')
-    .description('List the deliveries of a webhook, newest first.')
-    .requiredOption('--webhook <id>', 'the webhook')
-    .addOption(
-      new Option('--state <state>', 'only deliveries in this state').choices(deliveryStates),
+export const list = databaseCommand({
+  name: 'list',
+  summary: 'list the deliveries of a webhook',
+  description: 'List the deliveries of a webhook, newest first.',
+  declare: (command) =>
+    command
+      .requiredOption('--webhook <id>', 'the webhook')
+      .addOption(
+        new Option('--state <state>', 'only deliveries in this state').choices(deliveryStates),
+      )
+      .addOption(limitOption()),
+  examples: [
+    'muster deliveries list --webhook ID --limit 20',
+    'muster deliveries list --webhook ID --state failed --json',
+  ],
+  async run({ db }, { webhook: webhookId, state, limit }: ListOptions) {
+    const scope = readScope(db, await lookUpWebhookAccount(db, webhookId))
+    const found = await readAllPages(limit, (page) =>
+      listDeliveries(scope, { webhookId, state, ...page }),
     )
-    .addOption(limitOption())
-    .addHelpText(
-      'after',
-      examples(
-        'muster deliveries list --webhook ID --limit 20',
-        'muster deliveries list --webhook ID --state failed --json',
-      ),
-    )
-    .action(
-      shell.databaseAction(async ({ db }, { webhook: webhookId, state, limit }: ListOptions) => {
-        const scope = readScope(db, await lookUpWebhookAccount(db, webhookId))
-        const found = await readAllPages(limit, (page) =>
-          listDeliveries(scope, { webhookId, state, ...page }),
-        )
-        return {
-          document: found.map(deliveryDocument),
-          text: found.length === 0 ? 'No deliveries match.' : deliveryTable(found),
-        }
-      }),
-    )
-}
+    return listOutput(found, {
+      toDocument: deliveryDocument,
+      columns: DELIVERY_COLUMNS,
+      none: 'No deliveries match.',
+    })
+  },
+})
 
 interface UndeliveredOptions {
   account: string
@@ -75,56 +73,52 @@ function limitOption(): Option {
     .default(Number.POSITIVE_INFINITY, 'all')
 }
 
-export function addUndelivered(deliveries: Command, shell: Shell): void {
-  deliveries
-    .command('undelivered')
-    .summary('list the undelivered deliveries of an account')
-    .description(
-      'List the deliveries of an account that are pending, retrying or failed, newest first.',
+export const undelivered = databaseCommand({
+  name: 'undelivered',
+  summary: 'list the undelivered deliveries of an account',
+  description:
+    'List the deliveries of an account that are pending, retrying or failed, newest first.',
+  declare: (command) =>
+    command
+      .requiredOption('--account <account>', ACCOUNT_MEANING)
+      .option('--webhook <id>', 'only deliveries of this webhook')
+      .addOption(limitOption()),
+  examples: ['muster deliveries undelivered --account ID --limit 20'],
+  async run({ db }, { account, webhook, limit }: UndeliveredOptions) {
+    const { id: accountId } = await lookUpAccount(db, account)
+    if (webhook !== undefined) await assertWebhookOfAccount(db, webhook, accountId)
+    const scope = readScope(db, accountId)
+    const found = await readAllPages(limit, (page) =>
+      listUndelivered(scope, { webhookId: webhook, ...page }),
     )
-    .requiredOption('--account <account>', ACCOUNT_MEANING)
-    .option('--webhook <id>', 'only deliveries of this webhook')
-    .addOption(limitOption())
-    .addHelpText('after', examples('muster deliveries undelivered --account ID --limit 20'))
-    .action(
-      shell.databaseAction(async ({ db }, { account, webhook, limit }: UndeliveredOptions) => {
-        const { id: accountId } = await lookUpAccount(db, account)
-        if (webhook !== undefined) await assertWebhookOfAccount(db, webhook, accountId)
-        const scope = readScope(db, accountId)
-        const found = await readAllPages(limit, (page) =>
-          listUndelivered(scope, { webhookId: webhook, ...page }),
-        )
-        return {
-          document: found.map(undeliveredDocument),
-          text: found.length === 0 ? 'Everything is delivered.' : undeliveredTable(found),
-        }
-      }),
-    )
-}
+    return listOutput(found, {
+      toDocument: undeliveredDocument,
+      columns: UNDELIVERED_COLUMNS,
+      none: 'Everything is delivered.',
+    })
+  },
+})
 
 async function assertWebhookOfAccount(db: Db, webhookId: string, accountId: string): Promise<void> {
   if (!isUuid(webhookId) || (await findAccountOf(db.read, 'webhooks', webhookId)) !== accountId)
     throw new Refused(`There is no webhook ${webhookId} in account ${accountId}`)
 }
 
-export function addAttempts(deliveries: Command, shell: Shell): void {
-  deliveries
-    .command('attempts')
-    .summary('list the attempts of a delivery')
-    .description('List the attempts of a delivery, oldest first, with their responses.')
-    .argument('<id>', 'the delivery')
-    .addHelpText('after', examples('muster deliveries attempts ID'))
-    .action(
-      shell.databaseAction(async ({ db }, id: string) => {
-        const scope = readScope(db, await lookUpDeliveryAccount(db, id))
-        const attempts = await listAttempts(scope, id)
-        return {
-          document: attempts.map(attemptDocument),
-          text: attempts.length === 0 ? 'No attempts yet.' : attemptTable(attempts),
-        }
-      }),
-    )
-}
+export const attempts = databaseCommand({
+  name: 'attempts',
+  summary: 'list the attempts of a delivery',
+  description: 'List the attempts of a delivery, oldest first, with their responses.',
+  declare: (command) => command.argument('<id>', 'the delivery'),
+  examples: ['muster deliveries attempts ID'],
+  async run({ db }, id: string) {
+    const scope = readScope(db, await lookUpDeliveryAccount(db, id))
+    return listOutput(await listAttempts(scope, id), {
+      toDocument: attemptDocument,
+      columns: ATTEMPT_COLUMNS,
+      none: 'No attempts yet.',
+    })
+  },
+})
 
 async function readAllPages<T extends { id: string }>(
   limit: number,
@@ -151,17 +145,12 @@ function deliveryDocument(delivery: Delivery) {
   }
 }
 
-function deliveryTable(deliveries: Delivery[]): string {
-  return formatTable(
-    ['ID', 'EVENT', 'STATE', 'ATTEMPTS', 'NEXT ATTEMPT'],
-    deliveries.map(({ id, eventType, state, attempts, nextAttemptAt }) => [
-      id,
-      eventType,
-      state,
-      String(attempts),
-      formatTime(nextAttemptAt) ?? 'none',
-    ]),
-  )
+const DELIVERY_COLUMNS: Columns<Delivery> = {
+  ID: ({ id }) => id,
+  EVENT: ({ eventType }) => eventType,
+  STATE: ({ state }) => state,
+  ATTEMPTS: ({ attempts }) => attempts,
+  'NEXT ATTEMPT': ({ nextAttemptAt }) => formatTime(nextAttemptAt) ?? 'none',
 }
 
 const FAILURE_REASONS: Record<FailureReason, string> = {
@@ -182,21 +171,13 @@ function undeliveredDocument(delivery: Undelivered) {
   }
 }
 
-function undeliveredTable(deliveries: Undelivered[]): string {
-  return formatTable(
-    ['ID', 'WEBHOOK', 'EVENT', 'STATE', 'ATTEMPTS', 'NEXT ATTEMPT', 'LAST ERROR'],
-    deliveries.map((delivery) => [
-      delivery.id,
-      delivery.webhookId,
-      delivery.eventType,
-      delivery.state,
-      String(delivery.attempts),
-      formatTime(delivery.nextAttemptAt) ?? 'none',
-      [delivery.lastError, delivery.failureReason && FAILURE_REASONS[delivery.failureReason]]
-        .filter(Boolean)
-        .join(' '),
-    ]),
-  )
+const UNDELIVERED_COLUMNS: Columns<Undelivered> = {
+  ID: ({ id }) => id,
+  WEBHOOK: ({ webhookId }) => webhookId,
+  // ID stays the first column.
+  ...DELIVERY_COLUMNS,
+  'LAST ERROR': ({ lastError, failureReason }) =>
+    [lastError, failureReason && FAILURE_REASONS[failureReason]].filter(Boolean).join(' '),
 }
 
 function attemptDocument(attempt: RecordedAttempt) {
@@ -215,17 +196,12 @@ function attemptDocument(attempt: RecordedAttempt) {
   }
 }
 
-function attemptTable(attempts: RecordedAttempt[]): string {
-  return formatTable(
-    ['NO', 'TRIGGER', 'STARTED', 'DURATION', 'OUTCOME', 'STATUS', 'ERROR'],
-    attempts.map((attempt) => [
-      String(attempt.number),
-      attempt.trigger,
-      formatTime(attempt.startedAt),
-      `${attempt.durationMs} ms`,
-      attempt.outcome,
-      attempt.status === null ? '' : String(attempt.status),
-      attempt.error ?? '',
-    ]),
-  )
+const ATTEMPT_COLUMNS: Columns<RecordedAttempt> = {
+  NO: ({ number }) => number,
+  TRIGGER: ({ trigger }) => trigger,
+  STARTED: ({ startedAt }) => formatTime(startedAt),
+  DURATION: ({ durationMs }) => `${durationMs} ms`,
+  OUTCOME: ({ outcome }) => outcome,
+  STATUS: ({ status }) => status,
+  ERROR: ({ error }) => error,
 }

@@ -1,5 +1,5 @@
 /** The `deliveries` commands that change deliveries: retry, retry-failed, cancel. */
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { Refused } from '../errors.ts'
 import { eventTypes } from '../generated/events.ts'
 import { accountTransaction, type WriteScope } from '../records/database/scope.ts'
@@ -18,36 +18,33 @@ import {
   parseTime,
   startOrPreview,
 } from './bulk.ts'
+import { databaseCommand } from './commands.ts'
 import { lookUpAccount, lookUpDeliveryAccount, lookUpWebhookAccount } from './lookup.ts'
-import { examples, type Output, parseList, type Shell, UsageError } from './shell.ts'
+import { parseList, UsageError } from './shell.ts'
 
-export function addRetry(deliveries: Command, shell: Shell): void {
-  deliveries
-    .command('retry')
-    .summary('attempt a delivery now')
-    .description(
-      'Attempt a delivery now: make the next attempt of a scheduled one, retry a failed one, ' +
-        'resend a delivered one. Retries and resends do not count as scheduled attempts. ' +
-        'Running this again before the attempt starts changes nothing.',
+export const retry = databaseCommand({
+  name: 'retry',
+  summary: 'attempt a delivery now',
+  description:
+    'Attempt a delivery now: make the next attempt of a scheduled one, retry a failed one, ' +
+    'resend a delivered one. Retries and resends do not count as scheduled attempts. ' +
+    'Running this again before the attempt starts changes nothing.',
+  declare: (command) => command.argument('<id>', 'the delivery'),
+  examples: ['muster deliveries retry ID'],
+  async run({ db, now }, id: string) {
+    const accountId = await lookUpDeliveryAccount(db, id)
+    const trigger = await accountTransaction(db, accountId, (scope) =>
+      attemptByState(scope, id, now()),
     )
-    .argument('<id>', 'the delivery')
-    .addHelpText('after', examples('muster deliveries retry ID'))
-    .action(
-      shell.databaseAction(async ({ db, now }, id: string) => {
-        const accountId = await lookUpDeliveryAccount(db, id)
-        const trigger = await accountTransaction(db, accountId, (scope) =>
-          attemptByState(scope, id, now()),
-        )
-        return {
-          document: { id, trigger },
-          text: [
-            ATTEMPT_MESSAGES[trigger](id),
-            `See the result:  muster deliveries attempts ${id}`,
-          ].join('\n'),
-        }
-      }),
-    )
-}
+    return {
+      document: { id, trigger },
+      text: [
+        ATTEMPT_MESSAGES[trigger](id),
+        `See the result:  muster deliveries attempts ${id}`,
+      ].join('\n'),
+    }
+  },
+})
 
 type AttemptTrigger = 'schedule' | 'retry' | 'resend'
 
@@ -90,69 +87,61 @@ interface RetryFailedOptions extends BulkOptions {
   since: Date
 }
 
-export function addRetryFailed(deliveries: Command, shell: Shell): void {
-  const command = deliveries
-    .command('retry-failed')
-    .summary('retry all deliveries that failed in a period')
-    .description(
-      'Retry every delivery of a webhook, or of an account, that failed in a period. Each gets ' +
-        'one attempt. Runs in the background and continues after a restart.',
-    )
-    .addOption(new Option('--webhook <id>', 'deliveries of this webhook').conflicts('account'))
-    .option(
-      '--account <account>',
-      'deliveries of all enabled webhooks of this account (its ID or its name)',
-    )
-    .option(
-      '--type <list>',
-      'only these event types, for example participant.created,task.completed',
-      parseList(...Object.keys(eventTypes)),
-    )
-    .requiredOption('--since <time>', 'start of the period', parseTime)
-  addBulkOptions(command)
-    .addHelpText(
-      'after',
-      examples(
-        'muster deliveries retry-failed --webhook ID --since 2026-11-21T09:00:00Z --preview',
-        'muster deliveries retry-failed --account ID --type participant.created --since 2026-11-21',
-      ),
-    )
-    .action(shell.action((options: RetryFailedOptions) => retryFailed(shell, options)))
-}
-
-function retryFailed(shell: Shell, options: RetryFailedOptions): Promise<Output> {
-  const { webhook, account, type: types } = options
-  if (webhook === undefined && account === undefined)
-    throw new UsageError("use one of the options '--webhook <id>' and '--account <account>'")
-  assertPeriod(options)
-  return shell.withDatabase(async ({ db, now }) => {
+export const retryFailed = databaseCommand({
+  name: 'retry-failed',
+  summary: 'retry all deliveries that failed in a period',
+  description:
+    'Retry every delivery of a webhook, or of an account, that failed in a period. Each gets ' +
+    'one attempt. Runs in the background and continues after a restart.',
+  declare: (command) =>
+    addBulkOptions(
+      command
+        .addOption(new Option('--webhook <id>', 'deliveries of this webhook').conflicts('account'))
+        .option(
+          '--account <account>',
+          'deliveries of all enabled webhooks of this account (its ID or its name)',
+        )
+        .option(
+          '--type <list>',
+          'only these event types, for example participant.created,task.completed',
+          parseList(...Object.keys(eventTypes)),
+        )
+        .requiredOption('--since <time>', 'start of the period', parseTime),
+    ),
+  examples: [
+    'muster deliveries retry-failed --webhook ID --since 2026-11-21T09:00:00Z --preview',
+    'muster deliveries retry-failed --account ID --type participant.created --since 2026-11-21',
+  ],
+  check(options: RetryFailedOptions) {
+    if (options.webhook === undefined && options.account === undefined)
+      throw new UsageError("use one of the options '--webhook <id>' and '--account <account>'")
+    assertPeriod(options)
+  },
+  async run({ db, now }, options: RetryFailedOptions) {
+    const { webhook, account = '', type: types } = options
     const accountId =
       webhook === undefined
-        ? (await lookUpAccount(db, account ?? '')).id
+        ? (await lookUpAccount(db, account)).id
         : await lookUpWebhookAccount(db, webhook)
     const selection = selectFailedDeliveries(webhook ?? null, types ?? null, options, now())
     return startOrPreview({ db, accountId, now }, selection, options)
-  })
-}
+  },
+})
 
-export function addCancel(deliveries: Command, shell: Shell): void {
-  deliveries
-    .command('cancel')
-    .summary('cancel the scheduled attempts of a delivery')
-    .description(
-      'Cancel the scheduled attempts of a delivery and mark it failed. If an attempt in progress ' +
-        'succeeds, the delivery is delivered nevertheless. A cancelled delivery can be retried.',
-    )
-    .argument('<id>', 'the delivery')
-    .addHelpText('after', examples('muster deliveries cancel ID'))
-    .action(
-      shell.databaseAction(async ({ db, now }, id: string) => {
-        const accountId = await lookUpDeliveryAccount(db, id)
-        await accountTransaction(db, accountId, (scope) => cancelDelivery(scope, id, now()))
-        return {
-          document: { id, state: 'failed', failure_reason: 'cancelled' },
-          text: `Cancelled delivery ${id}. It is marked failed.`,
-        }
-      }),
-    )
-}
+export const cancel = databaseCommand({
+  name: 'cancel',
+  summary: 'cancel the scheduled attempts of a delivery',
+  description:
+    'Cancel the scheduled attempts of a delivery and mark it failed. If an attempt in progress ' +
+    'succeeds, the delivery is delivered nevertheless. A cancelled delivery can be retried.',
+  declare: (command) => command.argument('<id>', 'the delivery'),
+  examples: ['muster deliveries cancel ID'],
+  async run({ db, now }, id: string) {
+    const accountId = await lookUpDeliveryAccount(db, id)
+    await accountTransaction(db, accountId, (scope) => cancelDelivery(scope, id, now()))
+    return {
+      document: { id, state: 'failed', failure_reason: 'cancelled' },
+      text: `Cancelled delivery ${id}. It is marked failed.`,
+    }
+  },
+})

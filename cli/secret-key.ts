@@ -1,4 +1,3 @@
-import type { Command } from 'commander'
 import { Refused } from '../errors.ts'
 import { withSetupLock } from '../records/database/migrate.ts'
 import {
@@ -9,28 +8,17 @@ import {
   startRotation,
 } from '../webhooks/rotate-secret-key.ts'
 import { proveSecretKeys } from '../webhooks/secret-keys.ts'
-import { type CommandDatabase, examples, type Output, type Shell } from './shell.ts'
+import { commandGroup, databaseCommand } from './commands.ts'
+import type { CommandDatabase } from './shell.ts'
 
-export function addCommand(program: Command, shell: Shell): void {
-  const secretKey = program
-    .command('secret-key')
-    .description('Manage SECRET_KEY, which encrypts the signing secrets of all webhooks.')
-  addRotateKey(secretKey, shell)
-  addResetKey(secretKey, shell)
-}
-
-function addRotateKey(secretKey: Command, shell: Shell): void {
-  secretKey
-    .command('rotate')
-    .summary('encrypt all signing secrets with a new key')
-    .description(
-      'Encrypt all signing secrets with a new key. The service may run meanwhile, and an interrupted ' +
-        'rotation continues when you run this again.',
-    )
-    .addHelpText(
-      'after',
-      `
-With SECRET_KEY:
+const rotate = databaseCommand({
+  name: 'rotate',
+  summary: 'encrypt all signing secrets with a new key',
+  description:
+    'Encrypt all signing secrets with a new key. The service may run meanwhile, and an interrupted ' +
+    'rotation continues when you run this again.',
+  examples: ['SECRET_KEY=… SECRET_KEY_PREVIOUS=… muster secret-key rotate'],
+  notes: `With SECRET_KEY:
   1. Set SECRET_KEY to a new key and SECRET_KEY_PREVIOUS to the present one, and restart every node.
   2. Run this command with the same two settings.
   3. Remove SECRET_KEY_PREVIOUS, and restart every node.
@@ -38,24 +26,17 @@ With SECRET_KEY:
 Without SECRET_KEY, this command writes the new key to DATA_DIR/secret.key and keeps the previous one in
 DATA_DIR/secret.key.previous. A running service reads the new key by itself.
 
-Keep the previous key for as long as you keep older backups.
-${examples('SECRET_KEY=… SECRET_KEY_PREVIOUS=… muster secret-key rotate')}`,
-    )
-    .action(
-      shell.databaseAction(async (database, { json = false }: { json?: boolean }) => {
-        await prepareRotation(database)
-        const onProgress = (done: number, total: number): void =>
-          shell.print(`Encrypted the secrets of ${done} of ${total} webhooks.`)
-        const { db, config } = database
-        const result = await reencryptSecrets(
-          db,
-          config.secretKeys,
-          json ? () => undefined : onProgress,
-        )
-        return { document: result, text: formatResult(database, result) }
-      }),
-    )
-}
+Keep the previous key for as long as you keep older backups.`,
+  async run(database, { json = false }: { json?: boolean }) {
+    await prepareRotation(database)
+    const { db, config, print } = database
+    const onProgress = (done: number, total: number): void => {
+      if (!json) print(`Encrypted the secrets of ${done} of ${total} webhooks.`)
+    }
+    const result = await reencryptSecrets(db, config.secretKeys, onProgress)
+    return { document: result, text: formatResult(database, result) }
+  },
+})
 
 /** Starts or continues a rotation. Creates a new key if it needs one. The lock prevents two commands from
  *  creating a key each. */
@@ -95,43 +76,41 @@ function formatResult({ config }: CommandDatabase, { webhooks, unreadable }: Ree
   ].join('\n')
 }
 
-function addResetKey(secretKey: Command, shell: Shell): void {
-  secretKey
-    .command('reset')
-    .summary('start over after the key was lost')
-    .description(
-      'Start over after SECRET_KEY was lost. All signing secrets stay unreadable: the deliveries of each ' +
-        'webhook are paused until you rotate its signing secret. No delivery is lost.',
-    )
-    .option('--confirm', 'confirm that the key is lost')
-    .addHelpText('after', examples('muster secret-key reset --confirm'))
-    .action(
-      shell.databaseAction((database, { confirm = false }: { confirm?: boolean }) =>
-        resetKey(database, confirm),
-      ),
-    )
-}
+const reset = databaseCommand({
+  name: 'reset',
+  summary: 'start over after the key was lost',
+  description:
+    'Start over after SECRET_KEY was lost. All signing secrets stay unreadable: the deliveries of each ' +
+    'webhook are paused until you rotate its signing secret. No delivery is lost.',
+  declare: (command) => command.option('--confirm', 'confirm that the key is lost'),
+  examples: ['muster secret-key reset --confirm'],
+  async run({ db, config }, { confirm = false }: { confirm?: boolean }) {
+    const { secretKeys, secretKeyFiles } = config
+    if (!confirm)
+      throw new Refused(
+        'This makes all signing secrets unreadable for good. Look for the key in your backups first. ' +
+          'If it is lost, add --confirm.',
+      )
+    await withSetupLock(config.database, async () => {
+      secretKeyFiles?.createMissing()
+      await abandonLostKey(db, secretKeys)
+    })
+    // Throws unless the key fits the database now.
+    await proveSecretKeys(db, secretKeys)
+    return {
+      document: { reset: true },
+      text: [
+        `${secretKeys.place} is the key of this database now. Start the service, then rotate the signing`,
+        'secret of each webhook, in the console or with:',
+        '  muster webhook rotate ID',
+        '  muster webhook rotate ID --activate',
+      ].join('\n'),
+    }
+  },
+})
 
-async function resetKey({ db, config }: CommandDatabase, isConfirmed: boolean): Promise<Output> {
-  const { secretKeys, secretKeyFiles } = config
-  if (!isConfirmed)
-    throw new Refused(
-      'This makes all signing secrets unreadable for good. Look for the key in your backups first. ' +
-        'If it is lost, add --confirm.',
-    )
-  await withSetupLock(config.database, async () => {
-    secretKeyFiles?.createMissing()
-    await abandonLostKey(db, secretKeys)
-  })
-  // Throws unless the key fits the database now.
-  await proveSecretKeys(db, secretKeys)
-  return {
-    document: { reset: true },
-    text: [
-      `${secretKeys.place} is the key of this database now. Start the service, then rotate the signing`,
-      'secret of each webhook, in the console or with:',
-      '  muster webhook rotate ID',
-      '  muster webhook rotate ID --activate',
-    ].join('\n'),
-  }
-}
+export const addCommand = commandGroup(
+  'secret-key',
+  'Manage SECRET_KEY, which encrypts the signing secrets of all webhooks.',
+  [rotate, reset],
+)

@@ -34,9 +34,6 @@ export interface Shell {
   action<Args extends unknown[]>(
     run: (...args: Args) => Promise<Output | undefined>,
   ): (...args: [...Args, Command]) => Promise<void>
-  databaseAction<Args extends unknown[]>(
-    run: (database: CommandDatabase, ...args: Args) => Promise<Output>,
-  ): (...args: [...Args, Command]) => Promise<void>
   print(text: string): void
   exitStatus: 0 | 1
 }
@@ -85,9 +82,6 @@ export function newShell(environment: Environment): Shell {
         if (output?.failed) shell.exitStatus = 1
       }
     },
-    databaseAction: <Args extends unknown[]>(
-      run: (database: CommandDatabase, ...args: Args) => Promise<Output>,
-    ) => shell.action((...args: Args) => shell.withDatabase((database) => run(database, ...args))),
   }
   return shell
 }

@@ -1,27 +1,24 @@
-import type { Command } from 'commander'
 import type { Db } from '../records/database/open.ts'
 import { readScope } from '../records/database/scope.ts'
 import { listJoinedIds } from '../records/passwords.ts'
 import { listUsers, type User } from '../records/users.ts'
+import { type Columns, databaseCommand, listOutput } from './commands.ts'
 import { lookUpAccountIds } from './lookup.ts'
-import { examples, formatTable, formatTime, type Shell } from './shell.ts'
+import { formatTime } from './shell.ts'
 
-export function addList(user: Command, shell: Shell): void {
-  user
-    .command('list')
-    .summary('list users')
-    .description('List users with their roles, account by account, oldest first.')
-    .option('--account <account>', 'only users of this account: its ID or its name')
-    .addHelpText('after', examples('muster user list', "muster user list --account 'Acme' --json"))
-    .action(
-      shell.databaseAction(async ({ db }, { account }: { account?: string }) => {
-        const accountIds = await lookUpAccountIds(db, account)
-        const users = (await Promise.all(accountIds.map((id) => listUserStates(db, id)))).flat()
-        const text = users.length === 0 ? 'No users yet.' : toTable(users)
-        return { document: users.map(toDocument), text }
-      }),
-    )
-}
+export const list = databaseCommand({
+  name: 'list',
+  summary: 'list users',
+  description: 'List users with their roles, account by account, oldest first.',
+  declare: (command) =>
+    command.option('--account <account>', 'only users of this account: its ID or its name'),
+  examples: ['muster user list', "muster user list --account 'Acme' --json"],
+  async run({ db }, { account }: { account?: string }) {
+    const accountIds = await lookUpAccountIds(db, account)
+    const users = (await Promise.all(accountIds.map((id) => listUserStates(db, id)))).flat()
+    return listOutput(users, { toDocument, columns: COLUMNS, none: 'No users yet.' })
+  },
+})
 
 interface UserState extends User {
   /** Invited: without a password so far. */
@@ -53,16 +50,11 @@ function toDocument(user: UserState) {
   }
 }
 
-function toTable(users: UserState[]): string {
-  return formatTable(
-    ['ID', 'ACCOUNT', 'EMAIL', 'NAME', 'ROLE', 'STATE'],
-    users.map(({ id, accountId, email, fullName, role, state }) => [
-      id,
-      accountId,
-      email,
-      fullName,
-      role,
-      state,
-    ]),
-  )
+const COLUMNS: Columns<UserState> = {
+  ID: ({ id }) => id,
+  ACCOUNT: ({ accountId }) => accountId,
+  EMAIL: ({ email }) => email,
+  NAME: ({ fullName }) => fullName,
+  ROLE: ({ role }) => role,
+  STATE: ({ state }) => state,
 }

@@ -1,12 +1,12 @@
-import type { Command } from 'commander'
 import { Refused } from '../errors.ts'
 import { changesBetween } from '../records/audit-log.ts'
 import { accountTransaction } from '../records/database/scope.ts'
 import type { Ordering } from '../records/subscriptions.ts'
 import { deleteWebhook, findWebhook, toAuditDetails, updateWebhook } from '../records/webhooks.ts'
 import { auditWebhook } from './audit.ts'
+import { databaseCommand } from './commands.ts'
 import { lookUpWebhookAccount } from './lookup.ts'
-import { checkAll, examples, type Output, type Shell, UsageError } from './shell.ts'
+import { checkAll, UsageError } from './shell.ts'
 import {
   newOrderingOption,
   parseEventTypes,
@@ -22,35 +22,31 @@ interface UpdateOptions {
   description?: string
 }
 
-export function addUpdate(webhook: Command, shell: Shell): void {
-  const command = 'muster webhook update ID'
-  webhook
-    .command('update')
-    .summary('change the URL, the events, the order or the description')
-    .description(
-      'Change a webhook. Fields without an option stay as they are. Scheduled attempts use the new URL. ' +
-        'New event types and a new order apply to future events.',
-    )
-    .argument('<id>', 'the webhook')
-    .option('--url <url>', URL_MEANING)
-    .option('--events <list>', "event types, separated by commas, or '*' for all")
-    .addOption(newOrderingOption())
-    .option('--description <text>', "a name for the webhook, or '' for none")
-    .addHelpText(
-      'after',
-      examples(
-        `${command} --url https://example.com/webhooks/2`,
-        `${command} --events participant.created,task.completed --description 'Order system'`,
-      ),
-    )
-    .action(shell.action((id: string, options: UpdateOptions) => changeWebhook(shell, id, options)))
-}
+const UPDATE = 'muster webhook update ID'
 
-function changeWebhook(shell: Shell, id: string, options: UpdateOptions): Promise<Output> {
-  const { url, events, ordering, description } = options
-  if ([url, events, ordering, description].every((option) => option === undefined))
-    throw new UsageError('Use at least one of --url, --events, --ordering and --description.')
-  return shell.withDatabase(async ({ db, config, now }) => {
+export const update = databaseCommand({
+  name: 'update',
+  summary: 'change the URL, the events, the order or the description',
+  description:
+    'Change a webhook. Fields without an option stay as they are. Scheduled attempts use the new URL. ' +
+    'New event types and a new order apply to future events.',
+  declare: (command) =>
+    command
+      .argument('<id>', 'the webhook')
+      .option('--url <url>', URL_MEANING)
+      .option('--events <list>', "event types, separated by commas, or '*' for all")
+      .addOption(newOrderingOption())
+      .option('--description <text>', "a name for the webhook, or '' for none"),
+  examples: [
+    `${UPDATE} --url https://example.com/webhooks/2`,
+    `${UPDATE} --events participant.created,task.completed --description 'Order system'`,
+  ],
+  check(_: string, { url, events, ordering, description }: UpdateOptions) {
+    if ([url, events, ordering, description].every((option) => option === undefined))
+      throw new UsageError('Use at least one of --url, --events, --ordering and --description.')
+  },
+  async run({ db, config, now }, id: string, options: UpdateOptions) {
+    const { url, events, ordering, description } = options
     const [newUrl, eventTypes, newDescription] = checkAll(
       () => (url === undefined ? undefined : readWebhookUrl(url, config)),
       () => (events === undefined ? undefined : parseEventTypes(events)),
@@ -77,34 +73,30 @@ function changeWebhook(shell: Shell, id: string, options: UpdateOptions): Promis
           ? `Webhook ${id} has these values already.`
           : `Updated webhook ${id}: ${names.join(', ')}.`,
     }
-  })
-}
+  },
+})
 
-export function addDelete(webhook: Command, shell: Shell): void {
-  webhook
-    .command('delete')
-    .summary('delete a webhook for good')
-    .description(
-      'Delete a webhook. Nothing more is sent to it: scheduled attempts are cancelled and their deliveries ' +
-        'marked failed. Its delivery log is no longer shown. This cannot be undone; to stop sending for a ' +
-        'while, use disable.',
-    )
-    .argument('<id>', 'the webhook')
-    .addHelpText('after', examples('muster webhook delete ID'))
-    .action(
-      shell.databaseAction(async ({ db, now }, id: string) => {
-        const accountId = await lookUpWebhookAccount(db, id)
-        const deleted = await accountTransaction(db, accountId, async (scope) => {
-          const webhook = await deleteWebhook(scope, id, now())
-          if (!webhook) throw new Refused(`There is no webhook ${id}`)
-          const details = { url: webhook.url }
-          await auditWebhook(scope, webhook, { verb: 'deleted', details }, now())
-          return webhook
-        })
-        return {
-          document: { id, deleted: true },
-          text: `Deleted webhook ${id}. It sends nothing more to ${deleted.url}.`,
-        }
-      }),
-    )
-}
+export const remove = databaseCommand({
+  name: 'delete',
+  summary: 'delete a webhook for good',
+  description:
+    'Delete a webhook. Nothing more is sent to it: scheduled attempts are cancelled and their deliveries ' +
+    'marked failed. Its delivery log is no longer shown. This cannot be undone; to stop sending for a ' +
+    'while, use disable.',
+  declare: (command) => command.argument('<id>', 'the webhook'),
+  examples: ['muster webhook delete ID'],
+  async run({ db, now }, id: string) {
+    const accountId = await lookUpWebhookAccount(db, id)
+    const deleted = await accountTransaction(db, accountId, async (scope) => {
+      const webhook = await deleteWebhook(scope, id, now())
+      if (!webhook) throw new Refused(`There is no webhook ${id}`)
+      const details = { url: webhook.url }
+      await auditWebhook(scope, webhook, { verb: 'deleted', details }, now())
+      return webhook
+    })
+    return {
+      document: { id, deleted: true },
+      text: `Deleted webhook ${id}. It sends nothing more to ${deleted.url}.`,
+    }
+  },
+})

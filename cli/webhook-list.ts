@@ -1,42 +1,37 @@
-import type { Command } from 'commander'
 import type { Db } from '../records/database/open.ts'
 import { readScope } from '../records/database/scope.ts'
 import { findWebhookHealth, type WebhookHealth } from '../records/reports/webhook-health.ts'
 import { listWebhooks, type Webhook } from '../records/webhooks.ts'
+import { type Columns, databaseCommand, listOutput } from './commands.ts'
 import { lookUpAccountIds } from './lookup.ts'
-import { examples, formatTable, formatTime, type Shell } from './shell.ts'
+import { formatTime } from './shell.ts'
 
 interface ListedWebhook {
   webhook: Webhook
   health: WebhookHealth
 }
 
-export function addList(webhook: Command, shell: Shell): void {
-  webhook
-    .command('list')
-    .summary('list webhooks with their health')
-    .description(
-      'List webhooks with their health, oldest first. SUCCEEDED counts the attempts of the last 24 hours, ' +
-        'and WAITING the deliveries that have an attempt left.',
-    )
-    .option('--account <account>', 'only webhooks of this account: its ID or its name')
-    .addHelpText(
-      'after',
-      examples('muster webhook list', 'muster webhook list --account ID --json'),
-    )
-    .action(
-      shell.databaseAction(async ({ db, now }, { account }: { account?: string }) => {
-        const accountIds = await lookUpAccountIds(db, account)
-        const webhooks = await listWithHealth(db, accountIds, now())
-        const text =
-          webhooks.length === 0
-            ? 'No webhooks yet. Create one:\n' +
-              "  muster webhook create --account ID --url URL --events '*'"
-            : toTable(webhooks)
-        return { document: webhooks.map(toDocument), text }
-      }),
-    )
-}
+export const list = databaseCommand({
+  name: 'list',
+  summary: 'list webhooks with their health',
+  description:
+    'List webhooks with their health, oldest first. SUCCEEDED counts the attempts of the last 24 hours, ' +
+    'and WAITING the deliveries that have an attempt left.',
+  declare: (command) =>
+    command.option('--account <account>', 'only webhooks of this account: its ID or its name'),
+  examples: ['muster webhook list', 'muster webhook list --account ID --json'],
+  async run({ db, now }, { account }: { account?: string }) {
+    const accountIds = await lookUpAccountIds(db, account)
+    const webhooks = await listWithHealth(db, accountIds, now())
+    return listOutput(webhooks, {
+      toDocument,
+      columns: COLUMNS,
+      none:
+        'No webhooks yet. Create one:\n' +
+        "  muster webhook create --account ID --url URL --events '*'",
+    })
+  },
+})
 
 async function listWithHealth(db: Db, accountIds: string[], now: Date): Promise<ListedWebhook[]> {
   const listed: ListedWebhook[] = []
@@ -94,21 +89,16 @@ function countWaiting({ undelivered }: WebhookHealth): number {
   return Math.min(undelivered.countedUpTo, undelivered.pending + undelivered.retrying)
 }
 
-function toTable(webhooks: ListedWebhook[]): string {
-  return formatTable(
-    ['ID', 'HEALTH', 'SUCCEEDED', 'WAITING', 'URL', 'EVENTS'],
-    webhooks.map(({ webhook: { id, url, eventTypes }, health }) => {
-      const { succeeded, failed } = health.lastDay
-      const waiting = countWaiting(health)
-      const mayBeMore = waiting === health.undelivered.countedUpTo
-      return [
-        id,
-        health.state.replace('_', ' '),
-        `${succeeded} of ${succeeded + failed}`,
-        `${waiting}${mayBeMore ? '+' : ''}`,
-        url,
-        eventTypes.join(','),
-      ]
-    }),
-  )
+const COLUMNS: Columns<ListedWebhook> = {
+  ID: ({ webhook }) => webhook.id,
+  HEALTH: ({ health }) => health.state.replace('_', ' '),
+  SUCCEEDED: ({ health: { lastDay } }) =>
+    `${lastDay.succeeded} of ${lastDay.succeeded + lastDay.failed}`,
+  WAITING: ({ health }) => {
+    const waiting = countWaiting(health)
+    const mayBeMore = waiting === health.undelivered.countedUpTo
+    return `${waiting}${mayBeMore ? '+' : ''}`
+  },
+  URL: ({ webhook }) => webhook.url,
+  EVENTS: ({ webhook }) => webhook.eventTypes.join(','),
 }

@@ -1,33 +1,27 @@
-import type { Command } from 'commander'
 import { Refused } from '../errors.ts'
 import { accountTransaction } from '../records/database/scope.ts'
 import { activateSecret, prepareSecret } from '../records/webhook-secrets.ts'
 import { findSealingKey } from '../webhooks/secret-keys.ts'
 import { newSecret, sealSecret } from '../webhooks/transport/secret.ts'
 import { auditWebhook } from './audit.ts'
+import { databaseCommand } from './commands.ts'
 import { lookUpWebhookAccount } from './lookup.ts'
-import { type CommandDatabase, examples, type Output, type Shell } from './shell.ts'
+import type { CommandDatabase, Output } from './shell.ts'
 
-export function addRotate(webhook: Command, shell: Shell): void {
-  webhook
-    .command('rotate')
-    .summary('rotate the signing secret without downtime')
-    .description(
-      'Rotate the signing secret without downtime. Run this once to prepare a new secret, add it ' +
-        'to your receiver beside the current one, then run this again with --activate.',
-    )
-    .argument('<id>', 'the webhook')
-    .option('--activate', 'sign with the prepared secret from the next attempt on')
-    .addHelpText(
-      'after',
-      examples('muster webhook rotate ID', 'muster webhook rotate ID --activate'),
-    )
-    .action(
-      shell.databaseAction((database, id: string, { activate = false }: { activate?: boolean }) =>
-        activate ? activateNextSecret(database, id) : prepareNextSecret(database, id),
-      ),
-    )
-}
+export const rotate = databaseCommand({
+  name: 'rotate',
+  summary: 'rotate the signing secret without downtime',
+  description:
+    'Rotate the signing secret without downtime. Run this once to prepare a new secret, add it ' +
+    'to your receiver beside the current one, then run this again with --activate.',
+  declare: (command) =>
+    command
+      .argument('<id>', 'the webhook')
+      .option('--activate', 'sign with the prepared secret from the next attempt on'),
+  examples: ['muster webhook rotate ID', 'muster webhook rotate ID --activate'],
+  run: (database, id: string, { activate = false }: { activate?: boolean }) =>
+    activate ? activateNextSecret(database, id) : prepareNextSecret(database, id),
+})
 
 async function prepareNextSecret(
   { db, config, now }: CommandDatabase,

@@ -1,4 +1,3 @@
-import type { Command } from 'commander'
 import { Refused } from '../errors.ts'
 import { accountTransaction, readScope } from '../records/database/scope.ts'
 import type { Ordering } from '../records/subscriptions.ts'
@@ -15,9 +14,10 @@ import {
   parseTime,
   startOrPreview,
 } from './bulk.ts'
+import { commandGroup, databaseCommand } from './commands.ts'
 import { ACCOUNT_MEANING, lookUpAccount, lookUpWebhookAccount } from './lookup.ts'
-import { type CommandDatabase, checkAll, examples, type Output, type Shell } from './shell.ts'
-import { addDelete, addUpdate } from './webhook-changes.ts'
+import { checkAll } from './shell.ts'
+import { remove, update } from './webhook-changes.ts'
 import {
   newOrderingOption,
   parseEventTypes,
@@ -25,25 +25,8 @@ import {
   readWebhookUrl,
   URL_MEANING,
 } from './webhook-fields.ts'
-import { addList } from './webhook-list.ts'
-import { addRotate } from './webhook-rotate.ts'
-
-export function addCommand(program: Command, shell: Shell): void {
-  const webhook = program
-    .command('webhook')
-    .description(
-      'Create, list, update, enable, disable, test and delete webhooks, and rotate their signing secrets. ' +
-        'Running nodes apply changes at once.',
-    )
-  addCreate(webhook, shell)
-  addList(webhook, shell)
-  addUpdate(webhook, shell)
-  addSwitches(webhook, shell)
-  addSendMissed(webhook, shell)
-  addTest(webhook, shell)
-  addRotate(webhook, shell)
-  addDelete(webhook, shell)
-}
+import { list } from './webhook-list.ts'
+import { rotate } from './webhook-rotate.ts'
 
 interface CreateOptions {
   account: string
@@ -53,66 +36,60 @@ interface CreateOptions {
   description?: string
 }
 
-function addCreate(webhook: Command, shell: Shell): void {
-  const create = 'muster webhook create --account ID --url https://example.com/webhooks'
-  webhook
-    .command('create')
-    .summary('create a webhook')
-    .description('Create a webhook in an account. Prints its signing secret, which is shown once.')
-    .requiredOption('--account <account>', ACCOUNT_MEANING)
-    .requiredOption('--url <url>', URL_MEANING)
-    .requiredOption(
-      '--events <list>',
-      "event types, for example participant.created,task.completed, or '*' for all",
-    )
-    .addOption(newOrderingOption().default('none'))
-    .option('--description <text>', 'a name for the webhook')
-    .addHelpText(
-      'after',
-      examples(
-        `${create} --events '*'`,
-        `${create} --events participant.created,task.completed --description "Order system"`,
-      ),
-    )
-    .action(shell.databaseAction(createWebhook))
-}
+const CREATE = 'muster webhook create --account ID --url https://example.com/webhooks'
 
-async function createWebhook(
-  { db, config, now }: CommandDatabase,
-  options: CreateOptions,
-): Promise<Output> {
-  const { ordering } = options
-  const [eventTypes, url, description] = checkAll(
-    () => parseEventTypes(options.events),
-    () => readWebhookUrl(options.url, config),
-    () => readDescription(options.description ?? ''),
-  )
-  const { id: accountId } = await lookUpAccount(db, options.account)
-  const secret = newSecret()
-  const { id } = await accountTransaction(db, accountId, async (scope) => {
-    const key = await findSealingKey(scope.trx, config.secretKeys)
-    const created = await insertWebhook(
-      scope,
-      { url, description, eventTypes, ordering, createdBy: null },
-      (id) => sealSecret(key, id, secret),
-      now(),
+const create = databaseCommand({
+  name: 'create',
+  summary: 'create a webhook',
+  description: 'Create a webhook in an account. Prints its signing secret, which is shown once.',
+  declare: (command) =>
+    command
+      .requiredOption('--account <account>', ACCOUNT_MEANING)
+      .requiredOption('--url <url>', URL_MEANING)
+      .requiredOption(
+        '--events <list>',
+        "event types, for example participant.created,task.completed, or '*' for all",
+      )
+      .addOption(newOrderingOption().default('none'))
+      .option('--description <text>', 'a name for the webhook'),
+  examples: [
+    `${CREATE} --events '*'`,
+    `${CREATE} --events participant.created,task.completed --description "Order system"`,
+  ],
+  async run({ db, config, now }, options: CreateOptions) {
+    const { ordering } = options
+    const [eventTypes, url, description] = checkAll(
+      () => parseEventTypes(options.events),
+      () => readWebhookUrl(options.url, config),
+      () => readDescription(options.description ?? ''),
     )
-    const details = { url, event_types: eventTypes }
-    await auditWebhook(scope, created, { verb: 'created', details }, now())
-    return created
-  })
-  return {
-    document: { id, secret },
-    text: [
-      `Created webhook ${id}. It sends events to ${url}, starting with the next one.`,
-      'Copy its signing secret now. You will not see it again:',
-      '',
-      `  ${secret}`,
-      '',
-      `See its deliveries:  muster deliveries list --webhook ${id}`,
-    ].join('\n'),
-  }
-}
+    const { id: accountId } = await lookUpAccount(db, options.account)
+    const secret = newSecret()
+    const { id } = await accountTransaction(db, accountId, async (scope) => {
+      const key = await findSealingKey(scope.trx, config.secretKeys)
+      const created = await insertWebhook(
+        scope,
+        { url, description, eventTypes, ordering, createdBy: null },
+        (id) => sealSecret(key, id, secret),
+        now(),
+      )
+      const details = { url, event_types: eventTypes }
+      await auditWebhook(scope, created, { verb: 'created', details }, now())
+      return created
+    })
+    return {
+      document: { id, secret },
+      text: [
+        `Created webhook ${id}. It sends events to ${url}, starting with the next one.`,
+        'Copy its signing secret now. You will not see it again:',
+        '',
+        `  ${secret}`,
+        '',
+        `See its deliveries:  muster deliveries list --webhook ${id}`,
+      ].join('\n'),
+    }
+  },
+})
 
 const SWITCHES = [
   {
@@ -141,95 +118,91 @@ const SWITCHES = [
   },
 ]
 
-function addSwitches(webhook: Command, shell: Shell): void {
-  for (const { name, summary, description, change, verb, enabled, describe } of SWITCHES)
-    webhook
-      .command(name)
-      .summary(summary)
-      .description(description)
-      .argument('<id>', 'the webhook')
-      .addHelpText('after', examples(`muster webhook ${name} ID`))
-      .action(
-        shell.databaseAction(async ({ db, now }, id: string) => {
-          const accountId = await lookUpWebhookAccount(db, id)
-          await accountTransaction(db, accountId, async (scope) => {
-            const before = await change(scope, id, now())
-            if (!before) throw new Refused(`There is no webhook ${id}`)
-            if (before.enabled !== enabled) await auditWebhook(scope, before, { verb }, now())
-          })
-          return { document: { id, enabled }, text: describe(id) }
-        }),
-      )
-}
+const switches = SWITCHES.map(({ name, summary, description, change, verb, enabled, describe }) =>
+  databaseCommand({
+    name,
+    summary,
+    description,
+    declare: (command) => command.argument('<id>', 'the webhook'),
+    examples: [`muster webhook ${name} ID`],
+    async run({ db, now }, id: string) {
+      const accountId = await lookUpWebhookAccount(db, id)
+      await accountTransaction(db, accountId, async (scope) => {
+        const before = await change(scope, id, now())
+        if (!before) throw new Refused(`There is no webhook ${id}`)
+        if (before.enabled !== enabled) await auditWebhook(scope, before, { verb }, now())
+      })
+      return { document: { id, enabled }, text: describe(id) }
+    },
+  }),
+)
 
 interface MissedOptions extends BulkOptions {
   since?: Date
 }
 
-function addSendMissed(webhook: Command, shell: Shell): void {
-  const command = 'muster webhook send-missed ID'
-  const sendMissedCommand = webhook
-    .command('send-missed')
-    .summary('send the events that a webhook missed')
-    .description(
-      'Send a webhook the events that it is subscribed to and never received, and resume the ' +
-        'deliveries that failed because it was disabled. A missed event gets the whole retry ' +
-        'schedule, and a resumed delivery the rest of it. Runs in the background and continues ' +
-        'after a restart.',
-    )
-    .argument('<id>', 'the webhook')
-    .option(
-      '--since <time>',
-      'start of the period (default: when the webhook was last disabled)',
-      parseTime,
-    )
-  addBulkOptions(sendMissedCommand)
-    .addHelpText(
-      'after',
-      examples(`${command} --preview`, `${command} --since 2026-11-21T09:00:00Z --rate 100`),
-    )
-    .action(shell.action((id: string, options: MissedOptions) => sendMissed(shell, id, options)))
-}
+const SEND_MISSED = 'muster webhook send-missed ID'
 
-function sendMissed(shell: Shell, id: string, options: MissedOptions): Promise<Output> {
-  assertPeriod(options)
-  return shell.withDatabase(async ({ db, now }) => {
+const sendMissed = databaseCommand({
+  name: 'send-missed',
+  summary: 'send the events that a webhook missed',
+  description:
+    'Send a webhook the events that it is subscribed to and never received, and resume the ' +
+    'deliveries that failed because it was disabled. A missed event gets the whole retry ' +
+    'schedule, and a resumed delivery the rest of it. Runs in the background and continues ' +
+    'after a restart.',
+  declare: (command) =>
+    addBulkOptions(
+      command
+        .argument('<id>', 'the webhook')
+        .option(
+          '--since <time>',
+          'start of the period (default: when the webhook was last disabled)',
+          parseTime,
+        ),
+    ),
+  examples: [`${SEND_MISSED} --preview`, `${SEND_MISSED} --since 2026-11-21T09:00:00Z --rate 100`],
+  check: (_: string, options: MissedOptions) => assertPeriod(options),
+  async run({ db, now }, id: string, options: MissedOptions) {
     const accountId = await lookUpWebhookAccount(db, id)
     const webhook = await findWebhook(readScope(db, accountId), id)
     if (!webhook) throw new Refused(`There is no webhook ${id}`)
     const selection = selectMissedEvents(webhook, options, now())
     return startOrPreview({ db, accountId, now }, selection, options)
-  })
-}
+  },
+})
 
-function addTest(webhook: Command, shell: Shell): void {
-  webhook
-    .command('test')
-    .summary('send a test event to a webhook')
-    .description(
-      'Send a webhook.test event to a webhook, whatever events it is subscribed to. ' +
-        'A running worker makes one attempt within a second.',
-    )
-    .argument('<id>', 'the webhook')
-    .addHelpText('after', examples('muster webhook test ID'))
-    .action(shell.databaseAction(sendTest))
-}
+const test = databaseCommand({
+  name: 'test',
+  summary: 'send a test event to a webhook',
+  description:
+    'Send a webhook.test event to a webhook, whatever events it is subscribed to. ' +
+    'A running worker makes one attempt within a second.',
+  declare: (command) => command.argument('<id>', 'the webhook'),
+  examples: ['muster webhook test ID'],
+  async run({ db, now }, id: string) {
+    const accountId = await lookUpWebhookAccount(db, id)
+    const deliveryId = await accountTransaction(db, accountId, async (scope) => {
+      const webhook = await findWebhook(scope, id)
+      const created = await emitTest(scope, id, now())
+      if (!webhook || created === undefined) throw new Refused(`There is no webhook ${id}`)
+      const details = { delivery_id: created }
+      await auditWebhook(scope, webhook, { verb: 'test_sent', details }, now())
+      return created
+    })
+    return {
+      document: { id: deliveryId, webhook_id: id },
+      text: [
+        `Created test delivery ${deliveryId}. A running worker makes one attempt within a second.`,
+        `See the result:  muster deliveries attempts ${deliveryId}`,
+      ].join('\n'),
+    }
+  },
+})
 
-async function sendTest({ db, now }: CommandDatabase, id: string): Promise<Output> {
-  const accountId = await lookUpWebhookAccount(db, id)
-  const deliveryId = await accountTransaction(db, accountId, async (scope) => {
-    const webhook = await findWebhook(scope, id)
-    const created = await emitTest(scope, id, now())
-    if (!webhook || created === undefined) throw new Refused(`There is no webhook ${id}`)
-    const details = { delivery_id: created }
-    await auditWebhook(scope, webhook, { verb: 'test_sent', details }, now())
-    return created
-  })
-  return {
-    document: { id: deliveryId, webhook_id: id },
-    text: [
-      `Created test delivery ${deliveryId}. A running worker makes one attempt within a second.`,
-      `See the result:  muster deliveries attempts ${deliveryId}`,
-    ].join('\n'),
-  }
-}
+export const addCommand = commandGroup(
+  'webhook',
+  'Create, list, update, enable, disable, test and delete webhooks, and rotate their signing secrets. ' +
+    'Running nodes apply changes at once.',
+  [create, list, update, ...switches, sendMissed, test, rotate, remove],
+)
