@@ -100,7 +100,7 @@ const SCHEMA_KINDS = {
     subject: 'event-headers',
     propertySubject: 'event-header',
   },
-} as const satisfies Record<string, Omit<Comparison, 'base' | 'revision' | 'path'>>
+} as const satisfies Record<string, Omit<Comparison, 'base' | 'revision'>>
 
 interface SchemaPart {
   name: string
@@ -118,7 +118,6 @@ export function compareSchemaParts(
     base: { sources: base.sources, schema: old },
     revision: { sources: revision.sources, schema: now },
     ...SCHEMA_KINDS[kind],
-    path: [],
   })
   return findings.map(({ id, level, path, what, place, isGone }) => {
     const part = path.length === 0 ? name : `\`${path.join('.')}\` of ${name}`

@@ -9,6 +9,7 @@ import {
   type Path,
   type Position,
   type Source,
+  START,
 } from '../model/source.ts'
 import { findUnsupportedParts } from '../model/supported.ts'
 import { CHECKING_CODE } from './ajv.ts'
@@ -45,11 +46,18 @@ export function findUngenerated(contract: Contract): Fault[] {
       render(contract)
       return []
     } catch (error) {
+      if (error instanceof RangeError) return [tooDeep(contract)]
       if (!(error instanceof ContractError)) throw error
       const { file, position, problem } = error
       return [{ file, position, problem }]
     }
   })
+}
+
+/** Schemas are compiled by recursive functions, ours and those of Ajv. */
+function tooDeep({ openapi }: Contract): Fault {
+  const problem = 'has a chain of references that is too long for the validators: shorten it'
+  return { file: openapi.file, position: START, problem }
 }
 
 /** Defaults that their schema refuses: each request without the value would get 422. */

@@ -2,7 +2,7 @@
  *  bodies and event types) by operationId. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
-import { dereference, inlineReferences } from '../model/references.ts'
+import { dereference } from '../model/references.ts'
 import { readDefault, type Schema } from '../model/schema.ts'
 import { fail, type Located, type Sources } from '../model/source.ts'
 import { filterName } from './resources.ts'
@@ -199,10 +199,11 @@ function listOptions(sources: Sources, { schema }: Parameter): string[] | null {
 }
 
 function renderBodyDefaults(sources: Sources, { id, body }: Operation): string {
-  const { properties = {} } = body ? inlineReferences(sources, body.schema) : {}
-  const names = Object.keys(properties).filter(
-    (name) => readDefault(properties[name] ?? {}) !== undefined,
-  )
+  if (!body) return ''
+  const schema = dereference(sources, body.schema)
+  const names = Object.entries(schema.value.properties ?? {})
+    .filter(([, value]) => readDefault(followSchema(sources, { ...schema, value })) !== undefined)
+    .map(([name]) => name)
   return names.length === 0 ? '' : `\n  ${id}: ${names.map((name) => `'${name}'`).join(' | ')}`
 }
 

@@ -3,7 +3,7 @@ import { findTag, mergeAlternatives } from '../model/alternatives.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
 import { recordTypeOf } from '../model/paths.ts'
-import { inlineReferences } from '../model/references.ts'
+import { dereference, inlineReferences } from '../model/references.ts'
 import { mapSubschemas, readDefault, type Schema } from '../model/schema.ts'
 import { type Finding, fail, type Located } from '../model/source.ts'
 import { HEADER, literal, union } from './typescript-text.ts'
@@ -97,8 +97,10 @@ export function findMissingModules(contract: Contract): Finding[] {
 export function isList({ sources }: Contract, { method, success }: Operation): boolean {
   const schema = success.content['application/json']?.schema
   if (method !== 'get' || !schema) return false
-  const { properties = {} } = inlineReferences(sources, schema)
-  return properties.data?.type === 'array' && properties.meta !== undefined
+  const envelope = dereference(sources, schema)
+  const { data = {}, meta } = envelope.value.properties ?? {}
+  const isArray = dereference(sources, { ...envelope, value: data }).value.type === 'array'
+  return isArray && meta !== undefined
 }
 
 /** The resource of the operation `list`, as an item of `resources` in generated/resources.ts.

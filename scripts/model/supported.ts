@@ -40,31 +40,38 @@ export function findUnsupportedParts(contract: Contract): Finding[] {
 /** Recursive schemas. The contract tests, the mock and the documentation would not end. */
 function findRecursion({ sources, openapi }: Contract): Finding[] {
   const schemas = listComponents(openapi).filter(({ path }) => path[1] === 'schemas')
+  const sound = new Set<Schema>()
   return schemas.flatMap((schema) => {
-    const found = findCycle(sources, schema as Located<Schema>)
+    const found = findCycle(sources, schema as Located<Schema>, sound)
     if (!found) return []
     const problem = `${found.value.$ref} contains itself: write it without recursion`
     return [{ source: found.source, path: found.path, problem }]
   })
 }
 
-/** The first reference to a schema that contains this reference. */
+/** The first reference to a schema that contains this reference. `sound` are the schemas that are
+ *  known to have none. */
 function findCycle(
   sources: Sources,
   { source, path, value }: Located<Schema>,
-  ancestors: readonly Schema[] = [],
+  sound: Set<Schema>,
+  ancestors = new Set<Schema>(),
 ): Located<Schema> | undefined {
-  const here = { source, path, value }
+  if (sound.has(value)) return undefined
   if (value.$ref) {
     const target = locate(sources, source, value.$ref) as Located<Schema>
-    if (ancestors.includes(target.value)) return here
-    return findCycle(sources, target, [...ancestors, target.value])
+    if (ancestors.has(target.value)) return { source, path, value }
+    ancestors.add(target.value)
+    const found = findCycle(sources, target, sound, ancestors)
+    ancestors.delete(target.value)
+    return found
   }
   for (const { subschema, steps } of listSubschemas(value)) {
     const inner = { source, path: [...path, ...steps], value: subschema }
-    const found = findCycle(sources, inner, ancestors)
+    const found = findCycle(sources, inner, sound, ancestors)
     if (found) return found
   }
+  sound.add(value)
   return undefined
 }
 

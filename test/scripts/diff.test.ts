@@ -7,8 +7,11 @@ import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { withEntry } from '../../scripts/diff/changelog.ts'
+import { compareContracts } from '../../scripts/diff/compare.ts'
 import { diff, type ListedChange } from '../../scripts/diff/diff.ts'
 import { RULES, SCHEMA_RULES, type SchemaChange, toRuleId } from '../../scripts/diff/rules.ts'
+import { buildContract, type Contract } from '../../scripts/model/contract.ts'
+import { parseYaml } from '../../scripts/model/yaml.ts'
 import { newMuster } from '../cli/muster.ts'
 import { replaceOnce } from '../repository.ts'
 import { AFTER_SUNSET, ASYNCAPI, type Edit, event, OPENAPI, TODAY } from './diff-contract.ts'
@@ -214,6 +217,154 @@ test('a change of a component names the component if operations have it in diffe
   ])
 })
 
+describe('allOf', () => {
+  const SCHEMAS = `  schemas:
+    Short: { type: string, maxLength: 9, nullable: true }
+    Named: { type: object, additionalProperties: false, properties: { name: { type: string } } }
+    Either: { oneOf: [{ $ref: '#/components/schemas/Person' }, { type: integer }] }
+`
+  /** The contract with the schema in a request and in a response. */
+  const withSchema = (schema: string): string =>
+    OPENAPI.replace('  schemas:\n', SCHEMAS).replaceAll(/title: {.*}/g, `title: ${schema}`)
+  const ref = (name: string): string => `{ $ref: '#/components/schemas/${name}' }`
+  const PERSON_AND_TEAM = `allOf: [${ref('Person')}, ${ref('Team')}]`
+  const MERGED = 'type: object, properties: { name: { type: string }, members: { type: integer } }'
+  const PATTERNS = ['{ type: string, pattern: ^a }', '{ type: string, pattern: b$ }']
+
+  const NULLABLE = 'type: string, maxLength: 9, nullable: true'
+
+  const same = [
+    {
+      name: 'in another order',
+      schemas: [PERSON_AND_TEAM, `allOf: [${ref('Team')}, ${ref('Person')}]`],
+    },
+    { name: 'and one object with all properties', schemas: [PERSON_AND_TEAM, MERGED] },
+    {
+      name: 'with required beside it',
+      schemas: [`${PERSON_AND_TEAM}, required: [name]`, `${MERGED}, required: [name]`],
+    },
+    {
+      name: 'with required inside',
+      schemas: [
+        `allOf: [${ref('Person')}, { required: [name] }]`,
+        `allOf: [${ref('Person')}], required: [name]`,
+      ],
+    },
+    { name: 'in an allOf', schemas: [`allOf: [{ ${PERSON_AND_TEAM} }]`, MERGED] },
+    {
+      name: 'that repeats a schema',
+      schemas: [`allOf: [${ref('Person')}, ${ref('Person')}]`, `allOf: [${ref('Person')}]`],
+    },
+    {
+      name: 'with two bounds',
+      schemas: [
+        `allOf: [${ref('Short')}], maxLength: 5`,
+        'type: string, nullable: true, maxLength: 5',
+      ],
+    },
+    {
+      name: 'around a nullable schema',
+      schemas: ['type: string, maxLength: 9, nullable: true', `allOf: [${ref('Short')}]`],
+    },
+    {
+      name: 'that is nullable only outside, without a type',
+      schemas: ['type: string', 'nullable: true, allOf: [{ type: string }]'],
+    },
+    {
+      name: 'of two patterns, in another order',
+      schemas: [`allOf: [${PATTERNS}]`, `allOf: [${PATTERNS.toReversed()}]`],
+    },
+  ]
+  /** The changes from the first schema to the second, and back. */
+  async function diffOf([before, after]: string[]): Promise<[string[], string[]]> {
+    await using base = await newFolder(withSchema(`{ ${before} }`))
+    await using root = await newFolder(withSchema(`{ ${after} }`))
+    const forward = await diff({ base: base.path, root: root.path })
+    const backward = await diff({ base: root.path, root: base.path })
+    return [levelsAndRules(forward.changes), levelsAndRules(backward.changes)]
+  }
+  test.each(same)('$name: no change', async ({ schemas }) =>
+    expect(await diffOf(schemas)).toEqual([[], []]),
+  )
+
+  // Each change limits the values.
+  const limits = [
+    {
+      name: 'a required property beside it',
+      schemas: [PERSON_AND_TEAM, `${PERSON_AND_TEAM}, required: [name]`],
+      rules: ['became-required', 'became-optional'],
+    },
+    {
+      name: 'a required property beside alternatives',
+      schemas: [`allOf: [${ref('Either')}]`, `allOf: [${ref('Either')}], required: [name]`],
+      rules: ['became-required', 'became-optional'],
+    },
+    {
+      name: 'a further pattern',
+      schemas: [`allOf: [${PATTERNS}]`, `allOf: [{ type: string, pattern: c }, ${PATTERNS}]`],
+      rules: ['constraint-added', 'constraint-removed'],
+    },
+    {
+      name: 'another schema that refuses the properties of the first',
+      schemas: [`allOf: [${ref('Team')}]`, `allOf: [${ref('Team')}, ${ref('Named')}]`],
+      rules: ['constraint-added', 'constraint-removed'],
+    },
+    {
+      name: 'a schema that refuses null',
+      schemas: [NULLABLE, `${NULLABLE}, allOf: [{ type: string }]`],
+      rules: ['became-not-nullable', 'became-nullable'],
+    },
+    {
+      name: 'the type of a property',
+      schemas: [
+        PERSON_AND_TEAM.replace(ref('Team'), '{ properties: { members: { type: number } } }'),
+        PERSON_AND_TEAM,
+      ],
+      rules: ['type-specialized', 'type-generalized'],
+    },
+  ]
+  test.each(limits)('$name: breaking in requests', async ({ schemas, rules }) => {
+    const [limited, unlimited] = rules
+    expect(await diffOf(schemas)).toEqual([
+      [`breaking request-property-${limited}`, `safe response-property-${limited}`],
+      [`breaking response-property-${unlimited}`, `safe request-property-${unlimited}`],
+    ])
+  })
+})
+
+const LINKS = {
+  properties: (next: string) => `{ type: object, properties: { next: ${next} } }`,
+  allOf: (next: string) => `{ allOf: [${next}, { description: A link. }] }`,
+  oneOf: (next: string) => `{ oneOf: [${next}, { type: integer }] }`,
+  // 2^999 ways lead to the last schema.
+  'two properties': (next: string) => `{ type: object, properties: { a: ${next}, b: ${next} } }`,
+}
+/** The contract with a chain of schemas, of which the last has the type. */
+function withChain(toLink: (next: string) => string, type: string): string {
+  const ref = (index: number): string => `{ $ref: '#/components/schemas/S${index}' }`
+  const links = Array.from({ length: 999 }, (_, index) => `S${index}: ${toLink(ref(index + 1))}`)
+  const schemas = [...links, `S999: { type: ${type} }`].map((line) => `    ${line}\n`).join('')
+  const chained = replaceOnce(SOUND, '  schemas:\n', `  schemas:\n${schemas}`)
+  return chained.replaceAll(/title: {.*}/g, `title: ${ref(0)}`)
+}
+
+test.each(Object.entries(LINKS))(
+  'a chain of 1,000 schemas by %s is compared within a second',
+  (_, toLink) => {
+    const asyncapi = parseYaml('asyncapi.yaml', ASYNCAPI)
+    const [base, revision] = ['string', 'boolean'].map((type) =>
+      buildContract(parseYaml('openapi.yaml', withChain(toLink, type)), asyncapi),
+    ) as [Contract, Contract]
+    const start = process.cpuUsage()
+    const changes = compareContracts({ base, revision, today: '2026-03-01' })
+    expect(process.cpuUsage(start).user).toBeLessThan(1_000_000)
+    expect(levelsAndRules(changes)).toEqual([
+      'breaking request-property-type-changed',
+      'breaking response-property-type-changed',
+    ])
+  },
+)
+
 test('changes of two parts on one line are both listed', async () => {
   // JSON is YAML.
   const toLine = (text: string): string => JSON.stringify(parse(text))
@@ -283,6 +434,18 @@ describe('muster diff', () => {
     expect(await tree.diff()).toMatchObject({
       status: 0,
       stdout: 'No change for clients or receivers.\n',
+    })
+  })
+
+  test('reports a chain of schemas that is too long for the validators', async () => {
+    await using tree = await newWorkTree()
+    await tree.write('openapi.yaml', withChain(LINKS.properties, 'string'))
+    expect(await tree.diff()).toMatchObject({
+      status: 1,
+      stderr: '',
+      stdout: expect.stringContaining(
+        'openapi.yaml:1 has a chain of references that is too long for the validators: shorten it\n',
+      ),
     })
   })
 
