@@ -1,5 +1,4 @@
-/** Starts the servers of `muster mock` and `muster listen`, and of a service that `muster init`
- *  created. */
+/** Starts the servers of `muster mock` and `muster listen`. */
 import type { RequestListener } from 'node:http'
 import { Refused } from '../errors.ts'
 import { type HttpServer, listen, urlOf } from '../server/http.ts'
@@ -8,17 +7,10 @@ export interface LocalService extends HttpServer {
   url: string
 }
 
-interface ListenOptions {
-  host: string
-  port: number
-  /** The option or the setting that chooses the port. */
-  portName?: '--port' | 'PORT'
-}
-
 /** Throws `Refused` when it cannot listen, for example because the port is in use. */
 export async function listenLocally(
   handle: RequestListener,
-  { host, port, portName = '--port' }: ListenOptions,
+  { host, port }: { host: string; port: number },
 ): Promise<LocalService> {
   try {
     const server = await listen(handle, { host, port })
@@ -26,10 +18,9 @@ export async function listenLocally(
   } catch (error) {
     const { code, syscall, message } = error as NodeJS.ErrnoException
     if (code === 'EADDRINUSE')
-      throw new Refused(
-        `Port ${port} of ${host} is already in use. Set ${portName} to another port.`,
-        { cause: error },
-      )
+      throw new Refused(`Port ${port} of ${host} is already in use. Set --port to another port.`, {
+        cause: error,
+      })
     if (syscall === 'listen' || syscall === 'getaddrinfo')
       throw new Refused(`Cannot listen on ${host}: ${message}`, { cause: error })
     throw error

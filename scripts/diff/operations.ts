@@ -109,13 +109,11 @@ function compareOperation(subject: Subject, old: Operation, now: Operation): Cha
 }
 
 function perSecond({ rateLimit }: Operation): number {
-  return rateLimit ? rateLimit.limit / rateLimit.windowSeconds : Number.POSITIVE_INFINITY
+  return rateLimit.limit / rateLimit.windowSeconds
 }
 
 function describeRateLimit({ rateLimit }: Operation): string {
-  return rateLimit
-    ? `may be called ${rateLimit.limit} times in ${rateLimit.windowSeconds} s`
-    : 'has no rate limit any more'
+  return `may be called ${rateLimit.limit} times in ${rateLimit.windowSeconds} s`
 }
 
 /** Generated clients name a class after the tag. */

@@ -1,7 +1,5 @@
 import type { Operation, Parameter } from '../model/operations.ts'
 import { parameterNames } from '../model/paths.ts'
-import { dereference } from '../model/references.ts'
-import type { Sources } from '../model/source.ts'
 import {
   type Change,
   compareSchemaParts,
@@ -65,28 +63,8 @@ function compareParameter(subject: Subject, old: Parameter, now: Parameter): Cha
   if (old.required && !now.required) add('request-parameter-became-optional', 'is optional')
   if (old.in === 'path' && old.name !== now.name)
     add('api-path-parameter-renamed', `is called ${now.name} instead of ${old.name}`)
-  const [oldStyle, newStyle] = [readStyle(old), readStyle(now)]
-  if (oldStyle !== newStyle)
-    add('request-parameter-style-changed', `has the style ${newStyle} instead of ${oldStyle}`)
-  if (isCompound(subject.revision.sources, now) && readExplode(old) !== readExplode(now))
-    add('request-parameter-explode-changed', `has explode: ${readExplode(now)}`)
   for (const [change, what] of compareDeprecations(old.place, now.place))
     add(`request-parameter-${change}`, what)
   const schemas = { name: part.name, old: old.schema, now: now.schema }
   return [...changes, ...compareSchemaParts(subject, 'parameter', schemas)]
-}
-
-/** OpenAPI 3.0.3, Parameter Object: the defaults of `style` and `explode`. */
-function readStyle({ in: where, style }: Parameter): string {
-  return style ?? (where === 'query' || where === 'cookie' ? 'form' : 'simple')
-}
-
-function readExplode(parameter: Parameter): boolean {
-  return parameter.explode ?? readStyle(parameter) === 'form'
-}
-
-/** `explode` has no meaning for a single value. */
-function isCompound(sources: Sources, { schema }: Parameter): boolean {
-  const { type } = dereference(sources, schema).value
-  return type === undefined || type === 'array' || type === 'object'
 }

@@ -42,8 +42,6 @@ export const RULES = {
   'request-parameter-reactivated': 'safe',
   'request-parameter-sunset-date-changed-too-small': 'breaking',
   'request-parameter-sunset-date-too-small': 'breaking',
-  'request-parameter-style-changed': 'breaking',
-  'request-parameter-explode-changed': 'breaking',
   'request-body-added-required': 'breaking',
   'request-body-added-optional': 'safe',
   'request-body-became-required': 'breaking',

@@ -28,7 +28,7 @@ const SERVER_STATUSES: ServerStatus[] = [
     because: 'its response has an ETag',
   },
   { status: 400, applies: always, because: 'any URL or body can be malformed' },
-  { status: 401, applies: ({ isPublic }) => !isPublic, because: 'it needs an API key' },
+  { status: 401, applies: always, because: 'it needs an API key' },
   {
     status: 403,
     applies: (operation) => !isRead(operation) || operation.permission !== null,
@@ -41,7 +41,7 @@ const SERVER_STATUSES: ServerStatus[] = [
   { status: 414, applies: always, because: 'any URL can be too long' },
   { status: 415, applies: ({ body }) => body !== null, because: 'it takes a body' },
   { status: 422, applies: always, because: 'it refuses unknown query parameters' },
-  { status: 429, applies: ({ isPublic }) => !isPublic, because: 'it is rate limited' },
+  { status: 429, applies: always, because: 'it is rate limited' },
   { status: 500, applies: always, because: 'the service can have a defect' },
   { status: 503, applies: always, because: 'the database can be unavailable' },
 ]

@@ -24,11 +24,8 @@ export interface Operation {
   tag: string
   summary: string
   description: string
-  isPublic: boolean
   permission: string | null
   rateLimit: RateLimit
-  /** Alternatives: one of them is enough. */
-  security: SecurityRequirement[]
   parameters: Parameter[]
   body: MediaType | null
   responses: OperationResponse[]
@@ -42,10 +39,6 @@ export interface RateLimit {
   limit: number
   windowSeconds: number
 }
-
-/** By the name of a security scheme: the scopes that a request needs. A request must satisfy every
- *  scheme. */
-export type SecurityRequirement = Readonly<Record<string, readonly string[]>>
 
 export interface Parameter {
   name: string
@@ -111,7 +104,6 @@ function readOperation(sources: Sources, openapi: Source, path: string, method: 
   if (!success || others.length > 0)
     fail(openapi, [...place.path, 'responses'], `${id} must declare exactly one 2xx response`)
   const body = readBody(sources, place)
-  const security = readSecurity(openapi, node.security)
   return {
     id,
     place,
@@ -120,10 +112,8 @@ function readOperation(sources: Sources, openapi: Source, path: string, method: 
     tag: String(valueAt(node, ['tags', 0]) ?? ''),
     summary: String(node.summary ?? ''),
     description: String(node.description ?? ''),
-    isPublic: security.length === 0,
     permission: (node['x-permission'] as string | undefined) ?? null,
     rateLimit: readRateLimit(openapi, node['x-rate-limit'] ? place.path : []),
-    security,
     parameters: readParameters(sources, place),
     body,
     responses,
@@ -131,18 +121,6 @@ function readOperation(sources: Sources, openapi: Source, path: string, method: 
     emits: (node['x-emits'] as string[] | undefined) ?? [],
     deprecation: readDeprecation(place, `operation ${id}`, node.deprecated === true),
   }
-}
-
-/** The path of the operation's `security`, or of the document's if the operation has none. */
-export function securityPath({ root }: Source, { place }: Operation): Path {
-  const ofOperation = [...place.path, 'security']
-  return valueAt(root, ofOperation) === undefined ? ['security'] : ofOperation
-}
-
-/** `ofOperation` is the `security` of an operation. If undefined, that of the document counts. */
-function readSecurity({ root }: Source, ofOperation: unknown): SecurityRequirement[] {
-  const security = ofOperation ?? valueAt(root, ['security'])
-  return Array.isArray(security) ? security : []
 }
 
 function readId({ source, path }: Place, id: unknown): string {

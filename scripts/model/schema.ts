@@ -71,10 +71,10 @@ export function isNotBlankPattern(pattern: string | undefined): boolean {
 
 const SCHEMA_KEYWORDS = [
   ...['items', 'additionalProperties', 'not', 'contains', 'propertyNames'],
-  ...['if', 'then', 'else', 'unevaluatedItems', 'unevaluatedProperties'],
+  ...['if', 'then', 'else'],
 ]
-const LIST_KEYWORDS = ['allOf', 'anyOf', 'oneOf', 'prefixItems']
-const MAP_KEYWORDS = ['properties', 'patternProperties', 'dependentSchemas', '$defs']
+const LIST_KEYWORDS = ['allOf', 'anyOf', 'oneOf']
+const MAP_KEYWORDS = ['properties', 'patternProperties']
 
 /** A copy of the schema with `change` applied to each direct subschema. `steps` lead to the
  *  subschema. */

@@ -3,7 +3,7 @@
 import { listComponents } from './components.ts'
 import type { Contract } from './contract.ts'
 import { hasNamesAsKeys, listNodes } from './nodes.ts'
-import { type Operation, securityPath } from './operations.ts'
+import type { Operation } from './operations.ts'
 import { findPathItemReferences, findPathProblems, parameterNames } from './paths.ts'
 import { locate } from './references.ts'
 import { listSubschemas, type Schema } from './schema.ts'
@@ -130,7 +130,8 @@ function findServerPaths(source: Source, owner: Path): Finding[] {
 const SCHEME = 'apiKey'
 
 function findUnsupportedSecurity({ openapi }: Contract, operation: Operation): Finding[] {
-  const path = securityPath(openapi, operation)
+  const ofOperation = [...operation.place.path, 'security']
+  const path = valueAt(openapi.root, ofOperation) === undefined ? ['security'] : ofOperation
   const requirements = (valueAt(openapi.root, path) ?? []) as Record<string, unknown>[]
   const isKeyOnly = requirements.every((names) => Object.keys(names).join() === SCHEME)
   if (requirements.length === 0 || !isKeyOnly) {

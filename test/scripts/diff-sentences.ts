@@ -50,30 +50,10 @@ export const SENTENCES: Sentence[] = [
     backward: ['breaking api-server-removed: the server /v2 is gone'],
   },
   {
-    name: 'explode of a list',
-    edits: [['style: form, explode: false', 'style: form']],
-    forward: [
-      'breaking request-parameter-explode-changed: the query parameter ids has explode: true',
-    ],
-    backward: [
-      'breaking request-parameter-explode-changed: the query parameter ids has explode: false',
-    ],
-  },
-  {
     name: 'explode of a single value',
     edits: [['- { name: page, in: query,', '- { name: page, in: query, explode: false,']],
     forward: [],
     backward: [],
-  },
-  {
-    name: 'the style of a parameter',
-    edits: [['- { name: page, in: query,', '- { name: page, in: query, style: pipeDelimited,']],
-    forward: [
-      'breaking request-parameter-style-changed: the query parameter page has the style pipeDelimited instead of form',
-    ],
-    backward: [
-      'breaking request-parameter-style-changed: the query parameter page has the style form instead of pipeDelimited',
-    ],
   },
   {
     name: 'a sunset in two months',

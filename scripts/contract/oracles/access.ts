@@ -18,13 +18,11 @@ export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator
       assertStatus(probe, status, { check: 'ignored_auth', expected: 401, what })
     },
   })
-  if (!operation.isPublic) {
-    yield expect401('without a key', { ...request, key: null })
-    yield expect401('with another key', { ...request, key: changeKey(key) })
-    const Authorization = `Basic ${btoa('user:password')}`
-    const headers = { ...request.headers, Authorization }
-    yield expect401('with a key of another scheme', { ...request, key: null, headers })
-  }
+  yield expect401('without a key', { ...request, key: null })
+  yield expect401('with another key', { ...request, key: changeKey(key) })
+  const Authorization = `Basic ${btoa('user:password')}`
+  const headers = { ...request.headers, Authorization }
+  yield expect401('with a key of another scheme', { ...request, key: null, headers })
   if (restrictedKey === undefined) return
   const needsPermission = operation.responses.some(({ status }) => status === 403)
   const what = needsPermission ? 'a key without the permission' : 'a Read Only key'
