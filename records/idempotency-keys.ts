@@ -89,8 +89,6 @@ export async function insertIdempotencyKey(
     status,
     headers: JSON.stringify(headers),
     body,
-    // Nothing reads it, but the column is not nullable.
-    locked_until: now,
     expires_at: now + RETENTION_MS,
   }
   await trx.insert({ table: 'idempotency_keys', columns: Object.keys(row), rows: [row] })

@@ -35,8 +35,8 @@ interface Change {
   body: string
 }
 
-const KEY = `insert into idempotency_keys (user_id, key, fingerprint, status, headers, body, locked_until, expires_at)
-  values ($1, $2, $3, 201, '{}', $4, 0, $5) on conflict do nothing returning user_id`
+const KEY = `insert into idempotency_keys (user_id, key, fingerprint, status, headers, body, expires_at)
+  values ($1, $2, $3, 201, '{}', $4, $5) on conflict do nothing returning user_id`
 const PARTICIPANT =
   'insert into participants (id, account_id, full_name, status, tags, search_text, created_at, updated_at)'
 const EVENT =
