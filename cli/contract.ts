@@ -11,7 +11,7 @@ import {
   type TestedWebhook,
 } from '../scripts/contract/receiver.ts'
 import { toHar } from '../scripts/contract/report/har.ts'
-import { contractPage } from '../scripts/contract/report/page.ts'
+import { matrixSection } from '../scripts/contract/report/matrix.ts'
 import { isFailed, type Report } from '../scripts/contract/report/report.ts'
 import { listResults, listTestCases } from '../scripts/contract/report/results.ts'
 import type { Target } from '../scripts/contract/run.ts'
@@ -165,7 +165,7 @@ async function run(options: Options): Promise<CheckReport> {
     },
     results: listResults(contract, report),
     junit: junitXml(`muster contract ${report.url} seed ${report.seed}`, listTestCases(report)),
-    page: contractPage(report),
+    section: matrixSection(report),
     har: toHar(report),
   }
 }

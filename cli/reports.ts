@@ -23,9 +23,10 @@ export interface CheckReport {
   /** `reportResults` adds `results` to `output.document`. */
   output: Output
   results: Result[]
-  /** The contents for --junit and --report. Default: the `results`. */
+  /** The content for --junit. Default: the `results`. */
   junit?: string
-  page?: string
+  /** The HTML above the results in --report. */
+  section?: string
   /** The content for --har. Default: an archive without requests. */
   har?: string
 }
@@ -88,7 +89,7 @@ async function writeReports(
   { results, ...texts }: Omit<CheckReport, 'output'>,
 ): Promise<void> {
   if (junit !== undefined) await writeReport(junit, texts.junit ?? resultsJunit(title, results))
-  if (report !== undefined) await writeReport(report, texts.page ?? toPage(title, results))
+  if (report !== undefined) await writeReport(report, toPage(title, results, texts.section))
   if (markdown !== undefined) await writeReport(markdown, toMarkdown(title, results))
   if (har !== undefined) await writeReport(har, texts.har ?? toHar({ url: '', cases: [] }))
 }

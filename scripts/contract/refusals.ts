@@ -10,11 +10,8 @@ export interface Refusal {
 }
 
 export function describeRefusal({ field, message, count }: Refusal): string {
-  return `a rule that the schema does not express refused ${field} ${formatTimes(count)}: ${message}`
-}
-
-export function formatTimes(count: number): string {
-  return count === 1 ? 'once' : `${count} times`
+  const times = count === 1 ? 'once' : `${count} times`
+  return `a rule that the schema does not express refused ${field} ${times}: ${message}`
 }
 
 export class Refusals {

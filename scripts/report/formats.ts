@@ -33,11 +33,13 @@ export function toMarkdown(title: string, results: Result[]): string {
   return `${lines.join('\n')}\n`
 }
 
-/** An HTML file that loads no other file. */
-export function toPage(title: string, results: Result[]): string {
+/** An HTML file that loads no other file. `section` is the HTML above the results. */
+export function toPage(title: string, results: Result[], section = ''): string {
   const rows = results.map((result) => {
+    const { level, details = '' } = result
     const cells = cellsOf(result).map((text) => `<td>${escaped(text)}</td>`)
-    return `<tr class="${result.level}">${cells.join('')}</tr>`
+    const below = details && `<tr><td colspan="4"><pre>${escaped(details)}</pre></td></tr>`
+    return `<tr class="${level}">${cells.join('')}</tr>${below}`
   })
   return `<!doctype html>
 <html lang="en">
@@ -48,11 +50,13 @@ export function toPage(title: string, results: Result[]): string {
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif }
 body { margin: 2rem auto; max-width: 80rem; padding: 0 1rem }
 table { border-collapse: collapse }
+pre { overflow-x: auto; margin: 0; max-width: 75rem }
 th, td { border: 1px solid #8886; padding: .2rem .5rem; text-align: left; vertical-align: top }
 .error td:first-child { background: #d335 }
 .warning td:first-child { background: #da35 }
 </style>
 <h1>${escaped(title)}</h1>
+${section}
 <p>${countByLevel(results)}</p>
 <table>
 <tr><th>level</th><th>place</th><th>rule</th><th>result</th></tr>

@@ -11,6 +11,8 @@ export interface Result {
   file: string | null
   /** Null if the result is about a whole file, or about no file. */
   line: number | null
+  /** Shell commands that repeat the requests of a failure of `contract`. */
+  details?: string
 }
 
 /** A result without `level` and `rule`, which the command adds. */

@@ -20,16 +20,6 @@ export function listTestCases(report: Report): TestCase[] {
   return [
     ...(error === null ? [] : [failed('Run', 'ends early', 'ended-early', error)]),
     ...(dredd?.failures ?? []).map((failure) => failed('Dredd', failure, 'dredd', failure)),
-    ...untested.map(({ operation, reason }) => ({
-      classname: operation,
-      name: 'is tested',
-      skipped: reason,
-    })),
-    ...unused.map((oracle) => ({
-      classname: 'Checks',
-      name: oracle.name,
-      skipped: describeUnused(oracle),
-    })),
     ...cases.map(({ operation, name, durationMs, failures }) => ({
       classname: operation,
       name,
@@ -46,37 +36,48 @@ export function listTestCases(report: Report): TestCase[] {
       failures: isMissing(cell) ? [{ type: 'coverage', message: describeMissing(cell) }] : [],
       skipped: isExcused(cell) ? (cell.reason ?? '') : undefined,
     })),
+    ...untested.map(({ operation, reason }) => ({
+      classname: operation,
+      name: 'is tested',
+      skipped: reason,
+    })),
+    ...unused.map((oracle) => ({
+      classname: 'Checks',
+      name: oracle.name,
+      skipped: `${oracle.name}: ${describeUnused(oracle)}`,
+    })),
   ]
 }
 
 /** What failed or was not tested, and the rules that the schemas do not express. A result about an
  *  operation has the line of that operation. */
 export function listResults(contract: Contract, report: Report): Result[] {
-  const { untested, unused, refusals } = report
   const toResult = (
-    level: Result['level'],
     subject: string,
-    rule: string,
-    message: string,
+    result: Pick<Result, 'level' | 'rule' | 'message' | 'details'>,
   ): Result => {
     const operation = contract.operations.find(({ id }) => id === subject)
     const place = operation
       ? { file: 'openapi.yaml', line: lineOf(operation.place) }
       : { file: null, line: null }
-    return { level, rule, message: `${subject}: ${message}`, ...place }
+    return { ...result, message: `${subject}: ${result.message}`, ...place }
   }
+  const cases = listTestCases({ ...report, cells: report.cells.filter(isMissing) })
   return [
-    ...listTestCases(report).flatMap(({ classname, failures = [] }) =>
-      failures.map(({ type = '', message }) => toResult('error', classname, type, message)),
-    ),
-    ...untested.map(({ operation, reason }) =>
-      toResult('notice', operation, 'not-tested', `was not tested: ${reason}`),
-    ),
-    ...unused.map((oracle) =>
-      toResult('notice', 'Checks', 'not-tested', `${oracle.name}: ${describeUnused(oracle)}`),
-    ),
-    ...refusals.map((refusal) =>
-      toResult('notice', refusal.operation, 'refusal', describeRefusal(refusal)),
+    ...cases.flatMap(({ classname, failures = [], skipped }) => [
+      ...failures.map(({ type: rule = '', message, details }) =>
+        toResult(classname, { level: 'error', rule, message, details }),
+      ),
+      ...(skipped === undefined
+        ? []
+        : [toResult(classname, { level: 'notice', rule: 'not-tested', message: skipped })]),
+    ]),
+    ...report.refusals.map((refusal) =>
+      toResult(refusal.operation, {
+        level: 'notice',
+        rule: 'refusal',
+        message: describeRefusal(refusal),
+      }),
     ),
   ]
 }
