@@ -23,10 +23,7 @@ function checkParameter(operation: Operation, parameter: Parameter): Finding[] {
 }
 
 function findParameterProblem(parameter: Parameter): string | undefined {
-  const { name, in: where, required, style, example } = parameter
-  if (where === 'cookie') return 'is a cookie, which Dredd never sends: use a header'
-  if (style === 'deepObject')
-    return 'is a deepObject, which Dredd sends wrongly: declare each parameter, for example page[size]'
+  const { name, in: where, required, example } = parameter
   if (where === 'path' && !/^\w+$/.test(name))
     return 'must consist of letters, digits and _, or Dredd drops the operation'
   if (where === 'query' && !/^\w+(\[\w+\])*$/.test(name))

@@ -18,11 +18,11 @@ export function hasNamesAsKeys(path: Path): boolean {
 }
 
 /** Whether the value of the key is data. `path` leads to the node with the key. */
-export function isData(key: string, path: Path): boolean {
+function isData(key: string, path: Path): boolean {
   return !hasNamesAsKeys(path) && (DATA_KEYS.includes(key) || key.startsWith('x-'))
 }
 
-export interface Node {
+interface Node {
   path: Path
   value: Record<string | number, unknown>
 }

@@ -149,30 +149,19 @@ function readRateLimit(openapi: Source, path: Path): RateLimit {
   return { limit: Number(limit), windowSeconds: Number(windowSeconds) }
 }
 
-/** OpenAPI 3.0.3, Path Item Object: a parameter of the operation
- *  overrides that of its path with the same name and `in`. */
-function readParameters(sources: Sources, operation: Place): Parameter[] {
+/** OpenAPI 3.0.3, Path Item Object: a parameter of the operation overrides that of its path with
+ *  the same name and `in`. */
+function readParameters(sources: Sources, { source, path }: Place): Parameter[] {
   const parameters = new Map<string, Parameter>()
-  for (const { target } of locateParameters(sources, operation)) {
-    const parameter = readParameter(sources, target)
-    parameters.set(`${parameter.in} ${parameter.name}`, parameter)
+  for (const owner of [path.slice(0, -1), path]) {
+    const list = valueAt(source.root, [...owner, 'parameters'])
+    for (const [index, value] of (Array.isArray(list) ? list : []).entries()) {
+      const at = [...owner, 'parameters', index]
+      const parameter = readParameter(sources, dereference(sources, { source, path: at, value }))
+      parameters.set(`${parameter.in} ${parameter.name}`, parameter)
+    }
   }
   return [...parameters.values()]
-}
-
-/** The parameters of the path, then those of the operation. `at` leads to the item of `parameters`,
- *  which can be a reference to `target`. */
-function locateParameters(
-  sources: Sources,
-  { source, path }: Place,
-): { at: Path; target: Located }[] {
-  return [path.slice(0, -1), path].flatMap((owner) => {
-    const list = valueAt(source.root, [...owner, 'parameters'])
-    return (Array.isArray(list) ? list : []).map((value, index) => {
-      const at = [...owner, 'parameters', index]
-      return { at, target: dereference(sources, { source, path: at, value }) }
-    })
-  })
 }
 
 function readParameter(sources: Sources, placed: Located): Parameter {

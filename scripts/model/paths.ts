@@ -1,5 +1,6 @@
 /** Path templates, and the faults of the paths of an OpenAPI document. */
-import { METHODS } from './operations.ts'
+import type { Contract } from './contract.ts'
+import type { Operation } from './operations.ts'
 import { type Finding, isObject, type Source, valueAt } from './source.ts'
 
 /** The path without the names of its parameters, for example `/pets/{}`. */
@@ -18,18 +19,7 @@ export function recordTypeOf(idParameter: string): string {
   return idParameter.replace(/_id$/, '')
 }
 
-/** The path of an Operation Object in its file. */
-export type OperationPath = [paths: 'paths', template: string, method: string]
-
-export function listOperationPaths({ root }: Source): OperationPath[] {
-  return Object.entries(valueAt(root, ['paths']) ?? {}).flatMap(([template, item]) =>
-    METHODS.filter((method) => isObject(item) && isObject(item[method])).map(
-      (method): OperationPath => ['paths', template, method],
-    ),
-  )
-}
-
-export function findPathProblems(openapi: Source): Finding[] {
+export function findPathProblems({ openapi, operations }: Contract): Finding[] {
   const found = Object.keys(valueAt(openapi.root, ['paths']) as object).flatMap((path) => {
     const names = parameterNames(path)
     const refuse = (problem: string) => [{ source: openapi, path: ['paths', path], problem }]
@@ -41,22 +31,21 @@ export function findPathProblems(openapi: Source): Finding[] {
       return refuse(`${path} has a parameter twice: give each its own name`)
     return []
   })
-  return [...found, ...findEqualPaths(openapi)]
+  return [...found, ...findEqualPaths(operations)]
 }
 
-function findEqualPaths(openapi: Source): Finding[] {
+function findEqualPaths(operations: Operation[]): Finding[] {
   const templates = new Map<string, string>()
-  return listOperationPaths(openapi).flatMap((path) => {
-    const [, template, method] = path
-    const key = `${method} ${shapeOf(template)}`
+  return operations.flatMap(({ method, path, place }) => {
+    const key = `${method} ${shapeOf(path)}`
     const earlier = templates.get(key)
-    templates.set(key, template)
+    templates.set(key, path)
     const problem = `requests for this operation are also requests for ${earlier}: join the two paths`
-    return earlier === undefined ? [] : [{ source: openapi, path, problem }]
+    return earlier === undefined ? [] : [{ ...place, problem }]
   })
 }
 
-/** Paths whose Path Item Object is a reference. `listOperationPaths` finds no operation in them. */
+/** Paths whose Path Item Object is a reference. `readOperations` finds no operation in them. */
 export function findPathItemReferences(openapi: Source): Finding[] {
   return Object.entries(valueAt(openapi.root, ['paths']) as object)
     .filter(([, item]) => isObject(item) && item.$ref !== undefined)

@@ -1,6 +1,6 @@
 /** Resolves, lists and replaces `$ref`, within and between files. */
 import { posix } from 'node:path'
-import { isData, listNodes, type Node } from './nodes.ts'
+import { listNodes } from './nodes.ts'
 import { mapSubschemas, type Schema } from './schema.ts'
 import {
   fail,
@@ -50,29 +50,10 @@ function findTarget(sources: Sources, from: Source, ref: string): Located {
   return { source, path, value }
 }
 
-/** Every `$ref` of the file with its path. Skips data, such as the value of an example, but not
- *  named examples that are references. */
+/** Every `$ref` of the file with its path, except those in data, such as the value of an example. */
 export function listReferences({ root }: Source): { path: Path; ref: string }[] {
-  const nodes = listNodes(root).flatMap((node) => [node, ...listExampleNodes(node)])
-  return nodes.flatMap(({ path, value: { $ref } }) =>
+  return listNodes(root).flatMap(({ path, value: { $ref } }) =>
     typeof $ref === 'string' ? [{ path: [...path, '$ref'], ref: $ref }] : [],
-  )
-}
-
-function listExampleNodes({ path, value }: Node): Node[] {
-  if (!isData('examples', path)) return []
-  return listExampleReferences(value.examples).map(([name, example]) => ({
-    path: [...path, 'examples', name],
-    value: example,
-  }))
-}
-
-/** The named examples that are references to Example Objects, with their names. */
-function listExampleReferences(examples: unknown): [string, Node['value']][] {
-  if (!isObject(examples) || Array.isArray(examples)) return []
-  return Object.entries(examples).filter(
-    (entry): entry is [string, Node['value']] =>
-      isObject(entry[1]) && typeof entry[1].$ref === 'string',
   )
 }
 

@@ -27,7 +27,7 @@ export function findUnsupportedParts(contract: Contract): Finding[] {
     ...findUnsupportedVersion(asyncapi, 'asyncapi', '3.0.'),
     ...findServerPaths(openapi, []),
     ...findPathItemReferences(openapi),
-    ...findPathProblems(openapi),
+    ...findPathProblems(contract),
     ...operations.flatMap((operation) => findOperationProblems(contract, operation)),
     ...operations.flatMap((operation) => findParameterProblems(operation)),
     ...findSchemaProblems(openapi),
