@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { Refused } from '../errors.ts'
 import { assertNoOtherTables, type CopyProgress, copyRows } from '../records/database/copy.ts'
+import { findUrlProblem } from '../records/database/hosts.ts'
 import { migrate, withSetupLock } from '../records/database/migrate.ts'
 import { type Db, openDatabase } from '../records/database/open.ts'
 import { assertSchema } from '../records/database/schema-difference.ts'
@@ -57,8 +58,8 @@ contents of DATA_DIR/secret.key, or to your present SECRET_KEY.
 
 function parseUrl(argument: string): string {
   const url = readSecret(argument).trim()
-  if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url))
-    throw new InvalidArgumentError('Use a URL that begins with postgres:// or postgresql://.')
+  const problem = findUrlProblem(url)
+  if (problem !== undefined) throw new InvalidArgumentError(`The URL ${problem}.`)
   return url
 }
 

@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { type CleanedEnv, cleanEnv, EnvMissingError, makeValidator, str } from 'envalid'
 import ipaddr from 'ipaddr.js'
 import { Refused } from '../errors.ts'
+import { findUrlProblem } from '../records/database/hosts.ts'
 import { type ConnectionLimits, DEFAULT_LIMITS } from '../records/database/limits.ts'
 import { sqliteFile } from '../records/database/open.ts'
 import { EXPORT_FILE_DAYS } from '../records/export-files.ts'
@@ -102,8 +103,8 @@ const httpUrl = makeValidator<string>((input) => {
 })
 
 const postgresUrl = makeValidator<string>((input) => {
-  if (!/^postgres(ql)?:\/\//.test(input) || !URL.canParse(input))
-    throw new Error('must begin with postgres:// or postgresql://')
+  const problem = findUrlProblem(input)
+  if (problem !== undefined) throw new Error(problem)
   return input
 })
 

@@ -11,6 +11,7 @@ import {
   mkdtempSync,
   readFileSync,
   rmSync,
+  writeFileSync,
 } from 'node:fs'
 import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
@@ -24,6 +25,10 @@ export interface TestPostgres {
   url(databaseName: string): string
   /** Creates an empty database and returns its URL. */
   createDatabase(): Promise<string>
+  /** Starts a copy of the server that replicates from it. */
+  startStandby(): Promise<TestPostgres>
+  /** Makes a standby the primary. */
+  promote(): Promise<void>
   /** Sends SIGKILL to all processes of the server. */
   kill(): Promise<void>
   /** True after `kill`, or when the server gave up, for example because the disk was full. */
@@ -41,6 +46,8 @@ interface PostgresOptions {
   settings?: Record<string, string>
   /** The server creates its own folder in this one. The temporary folder by default. */
   folder?: string
+  /** Copies the files of this server instead of creating new ones. */
+  standbyOf?: { data: string; url: string }
 }
 
 const run = promisify(execFile)
@@ -62,6 +69,7 @@ export async function startPostgres({
   environment,
   settings: extraSettings,
   folder = tmpdir(),
+  standbyOf,
 }: PostgresOptions = {}): Promise<TestPostgres> {
   const directory = mkdtempSync(join(folder, 'muster-postgres-'))
   if (isRoot) chownSync(directory, NOBODY, NOBODY)
@@ -72,11 +80,13 @@ export async function startPostgres({
     cwd: directory,
     env: { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC', ...environment },
   }
-  await run(
-    join(bin, 'initdb'),
-    ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'],
-    options,
-  )
+  if (standbyOf) await copyFiles(standbyOf, data)
+  else
+    await run(
+      join(bin, 'initdb'),
+      ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'],
+      options,
+    )
   const port = await freePort()
   const settings = Object.entries({
     port,
@@ -84,6 +94,7 @@ export async function startPostgres({
     unix_socket_directories: '',
     max_connections: 300,
     shared_buffers: '64MB',
+    ...(standbyOf ? { primary_conninfo: standbyOf.url } : {}),
     ...extraSettings,
   })
   const args = ['-D', data, ...settings.flatMap(([name, value]) => ['-c', `${name}=${value}`])]
@@ -112,6 +123,9 @@ export async function startPostgres({
   return {
     url,
     createDatabase: () => createDatabase(url('postgres')),
+    startStandby: () =>
+      startPostgres({ programs: bin, folder, standbyOf: { data, url: url('postgres') } }),
+    promote: () => query(url('postgres'), 'select pg_promote()'),
     kill: () => killAll(server),
     hasEnded: () => hasExited(server),
     restart: launch,
@@ -120,6 +134,28 @@ export async function startPostgres({
       await end(server, 'SIGINT')
       remove()
     },
+  }
+}
+
+/** A backup of a running server, as the manual of PostgreSQL describes it ("Making a Base Backup
+ *  Using the Low Level API"): the npm package lacks pg_basebackup. */
+async function copyFiles({ data, url }: { data: string; url: string }, to: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    await client.query("select pg_backup_start('standby', fast => true)")
+    await run('cp', ['-a', data, to])
+    const { rows } = await client.query('select labelfile from pg_backup_stop()')
+    rmSync(join(to, 'postmaster.pid'))
+    for (const [name, text] of [
+      ['backup_label', rows[0].labelfile],
+      ['standby.signal', ''],
+    ]) {
+      writeFileSync(join(to, name), text)
+      if (isRoot) chownSync(join(to, name), NOBODY, NOBODY)
+    }
+  } finally {
+    await client.end()
   }
 }
 

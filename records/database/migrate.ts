@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { Refused } from '../../errors.ts'
 import { withConnection } from './connection.ts'
+import { connectionTo } from './hosts.ts'
 import { acquireFileLock } from './lock.ts'
 import { type Migration, readMigrations } from './migration-files.ts'
 import { type DatabaseOptions, type Db, type PostgresPlace, withoutPooler } from './open.ts'
@@ -37,7 +38,7 @@ async function withFileLock<T>(file: string, work: () => Promise<T>): Promise<T>
  *  belongs to a transaction, because a pooler in transaction mode shares sessions. */
 function withAdvisoryLock<T>(database: PostgresPlace, work: () => Promise<T>): Promise<T> {
   const config = {
-    connectionString: database.databaseUrl,
+    ...connectionTo(database.databaseUrl),
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
   }
   return withConnection(config, async (client) => {

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import knex, { type Knex } from 'knex'
 import pg from 'pg'
 import { type Announcements, createAnnouncements, NOTIFY_CHANNEL } from './announcements.ts'
+import { closeWhenReadOnly, connectionTo } from './hosts.ts'
 import {
   PoolerTolerantClient,
   type PoolUse,
@@ -92,7 +93,7 @@ export function sqliteFile(dataDir: string): string {
 }
 
 function openPostgres(
-  connectionString: string,
+  databaseUrl: string,
   { poolSize, lockTimeoutMs, keepAliveMs }: ConnectionLimits,
   statementTimeoutMs?: number,
 ): Db {
@@ -107,7 +108,7 @@ function openPostgres(
     compileSqlOnError: false,
     log: NO_LOG,
     connection: {
-      connectionString,
+      ...connectionTo(databaseUrl),
       application_name: 'muster',
       ...PIPELINED,
       connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
@@ -119,6 +120,7 @@ function openPostgres(
       min: 0,
       max: poolSize,
       afterCreate(connection: PoolerTolerantConnection, done: (error?: Error) => void) {
+        closeWhenReadOnly(connection)
         connection.applySettings(settings).then(
           () => done(),
           // The pool does not close a connection that it did not get.

@@ -4,6 +4,7 @@
 import pg from 'pg'
 import { Refused } from '../../errors.ts'
 import { withConnection } from './connection.ts'
+import { connectionTo } from './hosts.ts'
 
 const CONNECT_TIMEOUT_MS = 5_000
 /** How many times `assertOwnSessions` looks for a shared session. With a pooler in transaction
@@ -61,7 +62,7 @@ export class PoolerTolerantConnection extends pg.Client {
  *  mode. */
 export async function assertOwnSessions(databaseUrl: string): Promise<void> {
   const config = {
-    connectionString: databaseUrl,
+    ...connectionTo(databaseUrl),
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: CONNECT_TIMEOUT_MS,
   }

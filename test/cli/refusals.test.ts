@@ -33,6 +33,26 @@ const STATES: State[] = [
     message: 'DATABASE_DIRECT_URL needs DATABASE_URL, which leads to the same database',
   },
   {
+    state: 'several hosts without target_session_attrs',
+    environment: { DATABASE_URL: 'postgres://a:5432,b/muster', SECRET_KEY },
+    message: 'DATABASE_URL has several hosts, so it needs target_session_attrs=read-write',
+  },
+  {
+    state: 'another target_session_attrs',
+    environment: { DATABASE_URL: 'postgres://a/muster?target_session_attrs=any', SECRET_KEY },
+    message: 'DATABASE_URL allows only read-write as target_session_attrs, not "any"',
+  },
+  {
+    state: 'several hosts, one without a name',
+    environment: {
+      DATABASE_URL: 'postgres://a,:5433/muster?target_session_attrs=read-write',
+      SECRET_KEY,
+    },
+    message:
+      'DATABASE_URL must name hosts and ports as in ' +
+      'postgres://muster@a:5432,b:5432/muster?target_session_attrs=read-write',
+  },
+  {
     state: 'PostgreSQL without a key',
     environment: { DATABASE_URL: 'postgres://127.0.0.1/muster' },
     message:

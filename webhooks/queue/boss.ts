@@ -4,6 +4,7 @@ import { hash } from 'node:crypto'
 import pg from 'pg'
 import { type ConstructorOptions, fromPglite, PgBoss, systemClock } from 'pg-boss'
 import type { Logger } from 'pino'
+import { closeWhenReadOnly, connectionTo } from '../../records/database/hosts.ts'
 import type { PoolUse } from '../../records/database/knex-internals.ts'
 import { type ConnectionLimits, DEFAULT_LIMITS } from '../../records/database/limits.ts'
 import { type Pglite, type RunningPglite, startPglite, type Thread } from './pglite.ts'
@@ -132,7 +133,7 @@ function connectionOptions({
   keepAliveMs = DEFAULT_LIMITS.keepAliveMs,
 }: QueuePlace) {
   return {
-    connectionString: databaseUrl,
+    ...(databaseUrl === undefined ? {} : connectionTo(databaseUrl)),
     onConnect: (client: pg.Client) => applySettings(client, SESSION_SETTINGS),
     application_name: 'muster-queue',
     max: queuePoolSize,
@@ -147,6 +148,7 @@ function connectionOptions({
 /** Poolers in session mode refuse settings among the startup parameters, so a client sends the
  *  settings once it is connected. */
 function applySettings(client: pg.Client, settings: Record<string, unknown>): Promise<unknown> {
+  closeWhenReadOnly(client)
   const statements = Object.entries(settings).map(([name, value]) => `set ${name}=${value}`)
   return client.query(statements.join(';'))
 }
