@@ -16,8 +16,9 @@ export function addCommand(program: Command, shell: Shell): void {
   const command: Command = program
     .command('generate')
     .description(
-      'Write generated/ from openapi.yaml and asyncapi.yaml. For each operation without a handler, also ' +
-        'create handlers/<operationId>.ts, which responds with 501, and a failing test. ' +
+      'Write generated/ from openapi.yaml and asyncapi.yaml, and their lists of event types. ' +
+        'For each operation without a handler, also create handlers/<operationId>.ts, which responds with ' +
+        '501, and a failing test. ' +
         'List the files and lines that mention removed operations, without deleting them, and the filters and ' +
         'sorts that have no column in the database. ' +
         '--resource also writes the code of a resource that both contracts describe: handlers to list, create, ' +

@@ -8,6 +8,7 @@ import { fail } from '../model/source.ts'
 import { renderHashes } from '../model/source-hashes.ts'
 import { readContract } from '../model/yaml.ts'
 import type { Remark } from '../report/result.ts'
+import { withEventLists } from './event-lists.ts'
 import { renderEvents } from './events.ts'
 import { findFaultyDefaults } from './faults.ts'
 import { listNames } from './files.ts'
@@ -45,10 +46,14 @@ export interface GenerateResult {
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 /** Writes the files of generated/ that differ, deletes files there that it did not render, and
- *  creates missing stubs. Never changes a file that is written by hand. Throws `ContractError`
- *  before it writes anything. */
+ *  creates missing stubs. In the contracts, it writes the lists of event types. Never changes other
+ *  text that is written by hand. Throws `ContractError` before it writes anything. */
 export async function generate({ check, root = ROOT }: GenerateOptions): Promise<GenerateResult> {
-  const contract = await readContract(root)
+  const written = await readContract(root)
+  const contract = withEventLists(written)
+  const contracts = [contract.openapi, contract.asyncapi].filter(
+    ({ file, text }) => written.sources[file]?.text !== text,
+  )
   assertDefaults(contract)
   const handlers = await listHandlers(root)
   const outputs = await renderOutputs(contract, handlers)
@@ -63,16 +68,21 @@ export async function generate({ check, root = ROOT }: GenerateOptions): Promise
     return {
       written: [],
       removed: [],
-      stale: [...toRemarks(differences), ...remarkMissingHandlers(stubs)],
+      stale: [
+        ...contracts.map(({ file }) => ({ file, line: null, message: 'is stale' })),
+        ...toRemarks(differences),
+        ...remarkMissingHandlers(stubs),
+      ],
       ...remarks,
     }
-  const written = [...differences.missing, ...differences.stale]
+  const changed = [...differences.missing, ...differences.stale]
   await mkdir(directory, { recursive: true })
-  await Promise.all(written.map((file) => writeFile(join(directory, file), outputs[file] ?? '')))
+  await Promise.all(contracts.map(({ file, text }) => writeFile(join(root, file), text)))
+  await Promise.all(changed.map((file) => writeFile(join(directory, file), outputs[file] ?? '')))
   await Promise.all(differences.extra.map((name) => rm(join(directory, name), { recursive: true })))
   const created = await createFiles(root, stubs)
   return {
-    written: [...written.map(toPath), ...created],
+    written: [...contracts.map(({ file }) => file), ...changed.map(toPath), ...created],
     removed: differences.extra.map(toPath),
     stale: [],
     ...remarks,

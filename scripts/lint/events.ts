@@ -1,38 +1,33 @@
+import { findStaleLists, listEventAlternatives } from '../generate/event-lists.ts'
 import type { Contract } from '../model/contract.ts'
-import { listSentMessages } from '../model/events.ts'
-import { type Finding, type Source, valueAt } from '../model/source.ts'
+import type { Finding, Place } from '../model/source.ts'
 
-/** Events that no channel sends. Generators of documents and clients start at the channels, so they
- *  miss such events. */
-export function findEventsWithoutChannel(contract: Contract): Finding[] {
-  const sent = listSentMessages(contract.sources, contract.asyncapi)
-  return contract.events
-    .filter(({ place }) => !sent.includes(valueAt(place.source.root, place.path)))
-    .map(({ type, place }) => ({
-      ...place,
-      problem: `no channel sends ${type}: add it to the messages of a channel`,
-    }))
-}
-
-/** Differences between the schema EventTypeName and the subscribable events of asyncapi.yaml. */
-export function findEventTypeMismatches({ sources, events }: Contract): Finding[] {
-  const openapi = sources['openapi.yaml'] as Source
-  const path = ['components', 'schemas', 'EventTypeName', 'enum']
-  const listed = valueAt(openapi.root, path)
-  if (!Array.isArray(listed)) return []
-  const subscribable = events.filter((event) => event.isSubscribable).map(({ type }) => type)
-  const missing = subscribable.filter((type) => !listed.includes(type))
-  const unknown = listed.filter((type) => !subscribable.includes(type))
+/** Differences between the alternatives of the schema Event and the subscribable events of
+ *  asyncapi.yaml, and lists that `generate` has not written yet. */
+export function findEventTypeMismatches(contract: Contract): Finding[] {
+  const alternatives = listEventAlternatives(contract)
+  if (alternatives.length === 0) return []
+  const listed = new Map<unknown, Place>(
+    alternatives.flatMap(({ schema: { source, path, value } }) =>
+      (value.enum ?? []).map((type) => [type, { source, path: [...path, 'enum'] }]),
+    ),
+  )
+  const subscribable = contract.events.filter(({ isSubscribable }) => isSubscribable)
+  const missing = subscribable.filter(({ type }) => !listed.has(type))
+  const unknown = [...listed].filter(([type]) => !subscribable.some((event) => event.type === type))
   return [
-    ...missing.map((type) => ({
-      source: openapi,
-      path,
-      problem: `EventTypeName does not list ${type} of asyncapi.yaml: add it`,
+    ...missing.map(({ type, place }) => ({
+      ...place,
+      problem: `no alternative of the schema Event lists ${type}: add it to the enumeration of one`,
     })),
-    ...unknown.map((type) => ({
-      source: openapi,
+    ...unknown.map(([type, place]) => ({
+      ...place,
+      problem: `lists ${type}, no subscribable event of asyncapi.yaml: remove it`,
+    })),
+    ...findStaleLists(contract).map(({ source, path }) => ({
+      source,
       path,
-      problem: `EventTypeName lists ${type}, no subscribable event of asyncapi.yaml: remove it`,
+      problem: `${path.slice(-2).join('.')} is stale: run "npx muster generate"`,
     })),
   ]
 }

@@ -13,7 +13,7 @@ import type { Schema } from '../model/schema.ts'
 import { type Finding, valueAt } from '../model/source.ts'
 import { findUnsupportedParts } from '../model/supported.ts'
 import { findDreddProblems } from './dredd.ts'
-import { findEventsWithoutChannel, findEventTypeMismatches } from './events.ts'
+import { findEventTypeMismatches } from './events.ts'
 import { findInvalidExamples } from './examples.ts'
 import { findListProblems } from './lists.ts'
 import { findOtherErrorSchemas, findUndeclaredStatuses } from './responses.ts'
@@ -38,7 +38,6 @@ export const rules: Record<string, (contract: Contract) => Finding[]> = {
   examples: findInvalidExamples,
   'dredd-safe': findDreddProblems,
   emits: findEmitMismatches,
-  'event-on-channel': findEventsWithoutChannel,
   'event-types-listed': findEventTypeMismatches,
   lists: findListProblems,
   described: findUndescribed,

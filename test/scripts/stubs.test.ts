@@ -45,10 +45,6 @@ async function addVenuesAndBookings(tree: Tree): Promise<void> {
   await tree.write('openapi.yaml', withMoreFields(await tree.read('openapi.yaml')))
   for (const file of ['openapi.yaml', 'asyncapi.yaml'])
     await tree.write(file, await withBookings(file, await tree.read(file)))
-  expect(await tree.muster(['lint'])).toEqual({
-    status: 0,
-    output: 'openapi.yaml and asyncapi.yaml have no problems.\n',
-  })
 }
 
 async function writeStubs(tree: Tree): Promise<void> {
@@ -59,6 +55,10 @@ async function writeStubs(tree: Tree): Promise<void> {
   const { status, output } = await tree.muster(['generate'])
   expect(status).toBe(0)
   for (const file of VENUE_STUBS) expect(output).toContain(`wrote ${file}\n`)
+  expect(await tree.muster(['lint'])).toEqual({
+    status: 0,
+    output: 'openapi.yaml and asyncapi.yaml have no problems.\n',
+  })
   await expectCorrectCode(tree, VENUE_STUBS)
 }
 

@@ -1,0 +1,85 @@
+/** The lists of event types that the contracts repeat. `generate` writes them from the messages of
+ *  asyncapi.yaml and from the `event_type` of each alternative of the schema Event. */
+import { isDeepStrictEqual } from 'node:util'
+import { isMap, type Node, parseDocument, type Scalar, stringify } from 'yaml'
+import { buildContract, type Contract } from '../model/contract.ts'
+import { dereference } from '../model/references.ts'
+import type { Schema } from '../model/schema.ts'
+import { fail, type Located, type Path, type Source, valueAt } from '../model/source.ts'
+import { parseYaml } from '../model/yaml.ts'
+
+const SCHEMAS = ['components', 'schemas']
+
+/** The `event_type` of each alternative of the schema Event, and the reference to the alternative.
+ *  Empty if the contract has no such schema. */
+export function listEventAlternatives({ sources, openapi }: Contract) {
+  const path = [...SCHEMAS, 'Event', 'oneOf']
+  const alternatives = (valueAt(openapi.root, path) ?? []) as Schema[]
+  return alternatives.map((value) => {
+    const target = dereference(sources, { source: openapi, path, value })
+    const type = target.value.properties?.event_type ?? {}
+    return { ref: value.$ref, schema: dereference(sources, { ...target, value: type }) }
+  })
+}
+
+/** The lists that differ from what `generate` writes, with the value that it writes. */
+export function findStaleLists(contract: Contract): Located[] {
+  const { openapi, asyncapi, events } = contract
+  const subscribable = events.filter(({ isSubscribable }) => isSubscribable)
+  const summaries = new Map(events.map(({ type, summary }) => [type, summary]))
+  const describe = (types: readonly unknown[]) =>
+    types.map((type) => summaries.get(String(type)) ?? '')
+  const alternatives = listEventAlternatives(contract)
+  const mapping = alternatives.flatMap(({ ref, schema }) =>
+    (schema.value.enum ?? []).map((type) => [type, ref]),
+  )
+  const names = subscribable.map(({ type }) => type)
+  const [channel, ...otherChannels] = Object.keys(valueAt(asyncapi.root, ['channels']) ?? {})
+  const messages = events.map(({ place }) => {
+    const name = String(place.path.at(-1))
+    return [name, { $ref: `#/components/messages/${name}` }]
+  })
+  const list = (source: Source, path: Path, value: unknown): Located => ({ source, path, value })
+  return [
+    list(openapi, [...SCHEMAS, 'EventTypeName', 'enum'], names),
+    list(openapi, [...SCHEMAS, 'EventTypeName', 'x-enum-descriptions'], describe(names)),
+    list(openapi, [...SCHEMAS, 'Event', 'discriminator', 'mapping'], Object.fromEntries(mapping)),
+    ...alternatives.map(({ schema: { source, path, value } }) =>
+      list(source, [...path, 'x-enum-descriptions'], describe(value.enum ?? [])),
+    ),
+    ...(channel !== undefined && otherChannels.length === 0
+      ? [list(asyncapi, ['channels', channel, 'messages'], Object.fromEntries(messages))]
+      : []),
+  ].filter(({ source, path, value }) => {
+    const hasOwner = valueAt(source.root, path.slice(0, -1)) !== undefined
+    return hasOwner && !isDeepStrictEqual(valueAt(source.root, path), value)
+  })
+}
+
+/** The contract with all lists of event types, in its texts, too. */
+export function withEventLists(contract: Contract): Contract {
+  const lists = findStaleLists(contract)
+  if (lists.length === 0) return contract
+  const edit = (source: Source): Source => {
+    const own = lists.filter((list) => list.source === source)
+    return parseYaml(source.file, own.reduce(replaceList, source.text))
+  }
+  return buildContract(edit(contract.openapi), edit(contract.asyncapi))
+}
+
+/** The text of the file with the list. The rest stays as it is, with its comments. */
+function replaceList(text: string, { source, path, value }: Located): string {
+  const owner = parseDocument(text).getIn(path.slice(0, -1))
+  const key = String(path.at(-1))
+  if (!isMap<Scalar, Node>(owner) || owner.flow)
+    fail(source, path, `what contains ${key} is in braces: write it without them`)
+  const listed = owner.items.find((item) => item.key.value === key)
+  const last = listed ?? owner.items.at(-1)
+  const end = text.slice(0, last?.value?.range?.[1]).trimEnd().length
+  const start = listed?.key.range?.[0] ?? end
+  const first = owner.range?.[0] ?? 0
+  const lineBreak = `\n${' '.repeat(first - text.lastIndexOf('\n', first) - 1)}`
+  const lines = stringify({ [key]: value }, { lineWidth: 0, singleQuote: true }).trimEnd()
+  const block = (listed ? '' : '\n') + lines
+  return text.slice(0, start) + block.replaceAll('\n', lineBreak) + text.slice(end)
+}
