@@ -44,13 +44,16 @@ export interface Keys {
   restrictedKey: string
 }
 
+/** Returns a function that lists faults of one operation. `hooks` has the hooks by the names of the
+ *  faults. */
 export function faultFactory(category: Category) {
-  return (what: string, operation: Operation, hooks: ProxyHooks): SeededFault => ({
-    category,
-    what,
-    operation,
-    hooks,
-  })
+  return (operation: Operation, hooks: Record<string, ProxyHooks>): SeededFault[] =>
+    Object.entries(hooks).map(([what, hooksOfFault]) => ({
+      category,
+      what,
+      operation,
+      hooks: hooksOfFault,
+    }))
 }
 
 export type Resource = CrudKind & { list: Operation }

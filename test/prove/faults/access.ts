@@ -3,7 +3,7 @@ import type { Contract } from '../../../scripts/model/contract.ts'
 import { asJson, onRequest } from '../hooks.ts'
 import { faultFactory, firstResource, type Keys, type SeededFault } from '../seeded-fault.ts'
 
-const fault = faultFactory('access')
+const faults = faultFactory('access')
 
 export function accessFaults(contract: Contract, { key, restrictedKey }: Keys): SeededFault[] {
   const { get, create, remove } = firstResource(contract)
@@ -15,46 +15,50 @@ export function accessFaults(contract: Contract, { key, restrictedKey }: Keys): 
     headers.authorization === `Bearer ${restrictedKey}`
   const withKey = (headers: Record<string, string>) => ({ headers: { ...headers, authorization } })
   return [
-    fault('needs no key', get, {
-      changeRequest: ({ headers }) => (headers.authorization ? {} : withKey(headers)),
-    }),
-    fault('takes any key', get, { changeRequest: ({ headers }) => withKey(headers) }),
-    fault('takes Basic authentication', get, {
-      changeRequest: ({ headers }) =>
-        /^Basic/.test(headers.authorization ?? '') ? withKey(headers) : {},
-    }),
-    fault(
-      'lets a Read Only key create',
-      create,
-      onRequest(create, ({ headers }) => (isRestricted(headers) ? withKey(headers) : {})),
-    ),
-    fault('lets a Read Only key delete', remove, {
-      changeRequest: ({ headers, method }) =>
-        method === 'DELETE' && isRestricted(headers) ? withKey(headers) : {},
-    }),
-    fault('refuses a Read Only key for reading', get, {
-      changeResponse: (response, { headers }) =>
-        response.status === 200 && isRestricted(headers)
-          ? asJson(403, response, { message: 'Forbidden.' })
-          : {},
-    }),
-    fault('refuses a key, but does what it asked for', create, {
-      async respond(request, forward) {
-        const response = await forward(request)
-        if (response.status !== 403) return response
-        await forward({ ...request, ...withKey(request.headers) })
-        return response
+    ...faults(get, {
+      'needs no key': {
+        changeRequest: ({ headers }) => (headers.authorization ? {} : withKey(headers)),
+      },
+      'takes any key': { changeRequest: ({ headers }) => withKey(headers) },
+      'takes Basic authentication': {
+        changeRequest: ({ headers }) =>
+          /^Basic/.test(headers.authorization ?? '') ? withKey(headers) : {},
+      },
+      'refuses a Read Only key for reading': {
+        changeResponse: (response, { headers }) =>
+          response.status === 200 && isRestricted(headers)
+            ? asJson(403, response, { message: 'Forbidden.' })
+            : {},
       },
     }),
-    fault('returns 404 instead of 403', create, {
-      changeResponse: ({ status }) => (status === 403 ? { status: 404 } : {}),
+    ...faults(create, {
+      'lets a Read Only key create': onRequest(create, ({ headers }) =>
+        isRestricted(headers) ? withKey(headers) : {},
+      ),
+      'refuses a key, but does what it asked for': {
+        async respond(request, forward) {
+          const response = await forward(request)
+          if (response.status !== 403) return response
+          await forward({ ...request, ...withKey(request.headers) })
+          return response
+        },
+      },
+      'returns 404 instead of 403': {
+        changeResponse: ({ status }) => (status === 403 ? { status: 404 } : {}),
+      },
+    }),
+    ...faults(remove, {
+      'lets a Read Only key delete': {
+        changeRequest: ({ headers, method }) =>
+          method === 'DELETE' && isRestricted(headers) ? withKey(headers) : {},
+      },
     }),
     ...(guarded === undefined
       ? []
-      : [
-          fault('ignores a missing permission', guarded, {
+      : faults(guarded, {
+          'ignores a missing permission': {
             changeRequest: ({ headers }) => (isRestricted(headers) ? withKey(headers) : {}),
-          }),
-        ]),
+          },
+        })),
   ]
 }

@@ -8,7 +8,7 @@ import { faultFactory, firstResource, type SeededFault } from '../seeded-fault.t
  *  whose values are no ETags. */
 const isTag = (value: string | undefined): boolean => (value ?? '').length < 1000
 
-const fault = faultFactory('conditions')
+const faults = faultFactory('conditions')
 
 export function conditionFaults(contract: Contract): SeededFault[] {
   const { get, create, update, remove } = firstResource(contract)
@@ -23,67 +23,47 @@ export function conditionFaults(contract: Contract): SeededFault[] {
       headers.etag ? { headers: { ...headers, etag: change(headers.etag) } } : {},
   })
   return [
-    fault(
-      'ignores If-Match',
-      update,
-      withoutHeader('if-match', () => true),
-    ),
-    fault(
-      'ignores If-Match of a delete',
-      remove,
-      withoutHeader('if-match', () => true),
-    ),
-    fault(
-      'ignores If-None-Match',
-      get,
-      withoutHeader('if-none-match', () => true),
-    ),
-    fault('refuses If-Match: *', update, {
-      changeRequest: ({ headers }) =>
-        headers['if-match'] === '*' ? { headers: { ...headers, 'if-match': '"none"' } } : {},
+    ...faults(update, {
+      'ignores If-Match': withoutHeader('if-match', () => true),
+      'refuses If-Match: *': {
+        changeRequest: ({ headers }) =>
+          headers['if-match'] === '*' ? { headers: { ...headers, 'if-match': '"none"' } } : {},
+      },
+      'ignores a list in If-Match': {
+        changeRequest: ({ headers }) =>
+          headers['if-match']?.includes(',')
+            ? { headers: { ...headers, 'if-match': '"none"' } }
+            : {},
+      },
+      'takes a weak tag in If-Match': {
+        changeRequest: ({ headers }) => ({
+          headers: headers['if-match']
+            ? { ...headers, 'if-match': headers['if-match'].replaceAll('W/', '') }
+            : headers,
+        }),
+      },
+      'keeps the ETag after an update': changeEtag(() => '"constant"'),
     }),
-    fault('ignores a list in If-Match', update, {
-      changeRequest: ({ headers }) =>
-        headers['if-match']?.includes(',') ? { headers: { ...headers, 'if-match': '"none"' } } : {},
+    ...faults(remove, {
+      'ignores If-Match of a delete': withoutHeader('if-match', () => true),
     }),
-    fault('takes a weak tag in If-Match', update, {
-      changeRequest: ({ headers }) => ({
-        headers: headers['if-match']
-          ? { ...headers, 'if-match': headers['if-match'].replaceAll('W/', '') }
-          : headers,
-      }),
+    ...faults(get, {
+      'ignores If-None-Match': withoutHeader('if-none-match', () => true),
+      'ignores a list in If-None-Match': withoutHeader('if-none-match', (value) =>
+        value.includes(','),
+      ),
+      'ignores a weak tag in If-None-Match': withoutHeader('if-none-match', (value) =>
+        value.startsWith('W/'),
+      ),
+      'ignores If-None-Match: *': withoutHeader('if-none-match', (value) => value === '*'),
+      'changes the ETag with each request': changeEtag((tag) =>
+        tag.replace(/"$/, `${Math.random().toString(36).slice(2)}"`),
+      ),
     }),
-    fault(
-      'ignores a list in If-None-Match',
-      get,
-      withoutHeader('if-none-match', (value) => value.includes(',')),
-    ),
-    fault(
-      'ignores a weak tag in If-None-Match',
-      get,
-      withoutHeader('if-none-match', (value) => value.startsWith('W/')),
-    ),
-    fault(
-      'ignores If-None-Match: *',
-      get,
-      withoutHeader('if-none-match', (value) => value === '*'),
-    ),
-    fault(
-      'keeps the ETag after an update',
-      update,
-      changeEtag(() => '"constant"'),
-    ),
-    fault(
-      'changes the ETag with each request',
-      get,
-      changeEtag((tag) => tag.replace(/"$/, `${Math.random().toString(36).slice(2)}"`)),
-    ),
-    fault(
-      'sends another ETag to a create than to a get',
-      create,
-      onSuccess(create, ({ headers }) => ({
+    ...faults(create, {
+      'sends another ETag to a create than to a get': onSuccess(create, ({ headers }) => ({
         headers: { ...headers, etag: '"first"' },
       })),
-    ),
+    }),
   ]
 }

@@ -8,7 +8,7 @@ import type { ProxyHooks, ProxyRequest, ProxyResponse } from '../faulty-proxy.ts
 import { isFor, onBody, withOtherId } from '../hooks.ts'
 import { faultFactory, firstResource, listResources, type SeededFault } from '../seeded-fault.ts'
 
-const fault = faultFactory('events')
+const faults = faultFactory('events')
 
 export function eventFaults(contract: Contract): SeededFault[] {
   const list = findEventList(contract)
@@ -33,84 +33,62 @@ export function eventFaults(contract: Contract): SeededFault[] {
   const [updated = ''] = update.emits
   const [removed = ''] = remove.emits
   return [
-    fault(
-      'does not emit an event',
-      create,
-      onEvents((events) => events.filter((event) => event[typeField] !== created)),
-    ),
-    fault(
-      'emits each event twice',
-      create,
-      onEvents((events) => events.flatMap((event) => [event, copyOf(event, list)])),
-    ),
-    fault(
-      'emits the event of another type',
-      update,
-      onEvents((events) =>
-        events.map((event) =>
-          event[typeField] === updated ? { ...event, [typeField]: created } : event,
-        ),
+    ...faults(create, {
+      'does not emit an event': onEvents((events) =>
+        events.filter((event) => event[typeField] !== created),
       ),
-    ),
-    fault(
-      'emits an event about another record',
-      create,
-      onEvents((events) =>
+      'emits each event twice': onEvents((events) =>
+        events.flatMap((event) => [event, copyOf(event, list)]),
+      ),
+      'emits an event about another record': onEvents((events) =>
         events.map((event) => ({
           ...event,
           resource: { ...(event.resource as JsonObject), id: withOtherId(event.id) },
         })),
       ),
-    ),
-    fault(
-      'emits an event for a refused request',
-      update,
-      emitMore(updated, ({ status }, request) => isFor(update, request) && status >= 400),
-    ),
-    fault(
-      'emits an event for an update that changes nothing',
-      update,
-      emitMore(
+      'emits an event for a repeated request': emitMore(
+        created,
+        ({ headers }) => headers['idempotent-replayed'] !== undefined,
+      ),
+    }),
+    ...faults(update, {
+      'emits the event of another type': onEvents((events) =>
+        events.map((event) =>
+          event[typeField] === updated ? { ...event, [typeField]: created } : event,
+        ),
+      ),
+      'emits an event for a refused request': emitMore(
+        updated,
+        ({ status }, request) => isFor(update, request) && status >= 400,
+      ),
+      'emits an event for an update that changes nothing': emitMore(
         updated,
         ({ status }, request) => isFor(update, request) && status === 200 && request.body === '{}',
       ),
-    ),
-    fault(
-      'emits an event for a repeated request',
-      create,
-      emitMore(created, ({ headers }) => headers['idempotent-replayed'] !== undefined),
-    ),
-    fault(
-      'emits an event for a deleted record',
-      remove,
-      emitMore(removed, ({ status }, request) => isFor(remove, request) && status === 404),
-    ),
+    }),
+    ...faults(remove, {
+      'emits an event for a deleted record': emitMore(
+        removed,
+        ({ status }, request) => isFor(remove, request) && status === 404,
+      ),
+    }),
     ...(conditional
-      ? [
-          fault(
-            'emits a conditional event with each update',
-            conditional,
-            onEvents((events) =>
-              events.flatMap((event) => {
-                const [, other = ''] = conditional.emits
-                return event[typeField] === conditional.emits[0]
-                  ? [{ ...copyOf(event, list), [typeField]: other }, event]
-                  : [event]
-              }),
-            ),
+      ? faults(conditional, {
+          'emits a conditional event with each update': onEvents((events) =>
+            events.flatMap((event) => {
+              const [first, other = ''] = conditional.emits
+              const more = { ...copyOf(event, list), [typeField]: other }
+              return event[typeField] === first ? [more, event] : [event]
+            }),
           ),
-        ]
+        })
       : []),
     ...(removeWithOtherEvents
-      ? [
-          fault(
-            'emits no event for the records that a deletion changes',
-            removeWithOtherEvents,
-            onEvents((events) =>
-              events.filter((event) => event[typeField] !== removeWithOtherEvents.emits[1]),
-            ),
+      ? faults(removeWithOtherEvents, {
+          'emits no event for the records that a deletion changes': onEvents((events) =>
+            events.filter((event) => event[typeField] !== removeWithOtherEvents.emits[1]),
           ),
-        ]
+        })
       : []),
   ]
 }

@@ -4,7 +4,7 @@ import type { ProxyResponse } from '../faulty-proxy.ts'
 import { onSuccess, withoutHeaders } from '../hooks.ts'
 import { faultFactory, firstResource, type SeededFault } from '../seeded-fault.ts'
 
-const fault = faultFactory('idempotency')
+const faults = faultFactory('idempotency')
 
 /** The contract tests also send invalid keys, which the service must still refuse. */
 const isValidKey = (value: string | undefined): boolean => /^[!-~]{1,255}$/.test(value ?? '')
@@ -13,30 +13,30 @@ export function idempotencyFaults(contract: Contract): SeededFault[] {
   const { create } = firstResource(contract)
   const failed = new Map<string, ProxyResponse>()
   const inFlight = new Set<string>()
-  return [
-    fault('ignores Idempotency-Key', create, {
+  return faults(create, {
+    'ignores Idempotency-Key': {
       changeRequest: ({ headers }) =>
         isValidKey(headers['idempotency-key'])
           ? { headers: withoutHeaders(headers, 'idempotency-key') }
           : {},
-    }),
-    fault('omits Idempotent-Replayed', create, {
+    },
+    'omits Idempotent-Replayed': {
       changeResponse: ({ headers }) => ({
         headers: withoutHeaders(headers, 'idempotent-replayed'),
       }),
-    }),
-    fault('repeats another body', create, {
+    },
+    'repeats another body': {
       changeResponse: ({ headers, body }) =>
         headers['idempotent-replayed']
           ? { body: body.replace(/"updated_at":"..../, '"updated_at":"1999') }
           : {},
-    }),
-    fault('takes another request with a used key', create, {
+    },
+    'takes another request with a used key': {
       // To send another request with a used key, the tests add a space to the body.
       changeRequest: ({ body, headers }) =>
         body.endsWith(' ') ? { headers: withoutHeaders(headers, 'idempotency-key') } : {},
-    }),
-    fault('stores the response of an error', create, {
+    },
+    'stores the response of an error': {
       async respond(request, forward) {
         const key = request.headers['idempotency-key']
         if (key === undefined) return undefined
@@ -46,8 +46,8 @@ export function idempotencyFaults(contract: Contract): SeededFault[] {
         if (response.status === 422) failed.set(key, response)
         return response
       },
-    }),
-    fault('creates twice when two requests come at once', create, {
+    },
+    'creates twice when two requests come at once': {
       async respond(request, forward) {
         const key = request.headers['idempotency-key']
         if (key === undefined) return undefined
@@ -57,13 +57,9 @@ export function idempotencyFaults(contract: Contract): SeededFault[] {
         inFlight.add(key)
         return await forward({ ...request, headers }).finally(() => inFlight.delete(key))
       },
-    }),
-    fault(
-      'marks a first response as a repeat',
-      create,
-      onSuccess(create, ({ headers }) => ({
-        headers: { ...headers, 'idempotent-replayed': 'true' },
-      })),
-    ),
-  ]
+    },
+    'marks a first response as a repeat': onSuccess(create, ({ headers }) => ({
+      headers: { ...headers, 'idempotent-replayed': 'true' },
+    })),
+  })
 }

@@ -12,7 +12,7 @@ import {
   type SeededFault,
 } from '../seeded-fault.ts'
 
-const fault = faultFactory('isolation')
+const faults = faultFactory('isolation')
 
 export function isolationFaults(contract: Contract, { key, otherKey }: Keys): SeededFault[] {
   const { list, create, get, update, remove } = firstResource(contract)
@@ -35,43 +35,51 @@ export function isolationFaults(contract: Contract, { key, otherKey }: Keys): Se
   ): ProxyHooks =>
     onRequest(operation, (request) => (isFromOther(request) && fits(request) ? asRun(request) : {}))
   return [
-    fault('returns the record of another account', get, confuseAccounts(get)),
-    fault('updates the record of another account', update, confuseAccounts(update)),
-    fault('deletes the record of another account', remove, confuseAccounts(remove)),
-    fault('returns 403 for the record of another account', get, {
-      changeResponse: ({ status }, request) =>
-        isFromOther(request) && status === 404 ? { status: 403 } : {},
+    ...faults(get, {
+      'returns the record of another account': confuseAccounts(get),
+      'returns 403 for the record of another account': {
+        changeResponse: ({ status }, request) =>
+          isFromOther(request) && status === 404 ? { status: 403 } : {},
+      },
+      'returns 304 for the record of another account': confuseAccounts(
+        get,
+        ({ headers }) => 'if-none-match' in headers,
+      ),
     }),
-    fault(
-      'returns 304 for the record of another account',
-      get,
-      confuseAccounts(get, ({ headers }) => 'if-none-match' in headers),
-    ),
-    fault('lists the records of another account', list, confuseAccounts(list)),
-    fault(
-      'filters the records of another account',
-      list,
-      confuseAccounts(list, ({ path }) => path.includes('filter')),
-    ),
-    fault('counts the records of another account', list, {
-      async respond(request, forward) {
-        if (!isFor(list, request) || !isFromOther(request)) return undefined
-        const [ofOther, ofRun] = [
-          await forward(request),
-          await forward({ ...request, ...asRun(request) }),
-        ]
-        if (ofOther.status !== 200) return ofOther
-        const page = JSON.parse(ofOther.body)
-        page.meta = JSON.parse(ofRun.body).meta
-        return { ...ofOther, body: JSON.stringify(page) }
+    ...faults(update, {
+      'updates the record of another account': confuseAccounts(update),
+    }),
+    ...faults(remove, {
+      'deletes the record of another account': confuseAccounts(remove),
+    }),
+    ...faults(list, {
+      'lists the records of another account': confuseAccounts(list),
+      'filters the records of another account': confuseAccounts(list, ({ path }) =>
+        path.includes('filter'),
+      ),
+      'counts the records of another account': {
+        async respond(request, forward) {
+          if (!isFor(list, request) || !isFromOther(request)) return undefined
+          const [ofOther, ofRun] = [
+            await forward(request),
+            await forward({ ...request, ...asRun(request) }),
+          ]
+          if (ofOther.status !== 200) return ofOther
+          const page = JSON.parse(ofOther.body)
+          page.meta = JSON.parse(ofRun.body).meta
+          return { ...ofOther, body: JSON.stringify(page) }
+        },
       },
     }),
-    fault('shares Idempotency-Keys between accounts', create, sharedKeys(create.path)),
-    fault(
-      'lets a record refer to the record of another account',
-      referring,
-      confuseAccounts(referring, ({ body }) => /_id"/.test(body)),
-    ),
+    ...faults(create, {
+      'shares Idempotency-Keys between accounts': sharedKeys(create.path),
+    }),
+    ...faults(referring, {
+      'lets a record refer to the record of another account': confuseAccounts(
+        referring,
+        ({ body }) => /_id"/.test(body),
+      ),
+    }),
   ]
 }
 

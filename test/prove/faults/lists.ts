@@ -14,7 +14,7 @@ import type { ProxyHooks, ProxyRequest } from '../faulty-proxy.ts'
 import { onBody, onQuery, queryOf } from '../hooks.ts'
 import { faultFactory, firstResource, listResources, type SeededFault } from '../seeded-fault.ts'
 
-const fault = faultFactory('lists')
+const faults = faultFactory('lists')
 
 export function listFaults(contract: Contract): SeededFault[] {
   const words = readListWords(contract)
@@ -53,7 +53,7 @@ function filterFaults(lists: Operation[], words: ListWords): SeededFault[] {
     hooksFor: (found: ListFilter) => ProxyHooks,
   ): SeededFault[] => {
     const found = all.find(({ filter }) => fits(filter))
-    return found ? [fault(what, found.list, hooksFor(found))] : []
+    return found ? faults(found.list, { [what]: hooksFor(found) }) : []
   }
   const ignore = ({ list, filter }: ListFilter) =>
     onQuery(list, (query) => query.delete(filter.parameter.name))
@@ -134,42 +134,22 @@ function sortFaults(lists: Operation[], words: ListWords): SeededFault[] {
     })
   const nullRank = (record: object) => Number(Object.values(record).includes(null))
   return [
-    fault(
-      'ignores sort',
-      list,
-      onQuery(list, (query) => query.delete(sort.parameter)),
-    ),
-    fault(
-      'ignores the descending order',
-      list,
-      changeSort((value) => value.replaceAll(sort.descending, '')),
-    ),
-    fault(
-      'sorts by the first field only',
-      list,
-      changeSort((value) => value.split(',')[0] ?? ''),
-    ),
-    fault(
-      'lists records without a value first',
-      nullable,
-      onItems(nullable, words, (records, request) =>
-        isSorted(request) ? records.toSorted((a, b) => nullRank(b) - nullRank(a)) : records,
-      ),
-    ),
-    fault(
-      'orders records with equal values by chance',
-      list,
-      onItems(list, words, (records, request) =>
+    ...faults(list, {
+      'ignores sort': onQuery(list, (query) => query.delete(sort.parameter)),
+      'ignores the descending order': changeSort((value) => value.replaceAll(sort.descending, '')),
+      'sorts by the first field only': changeSort((value) => value.split(',')[0] ?? ''),
+      'orders records with equal values by chance': onItems(list, words, (records, request) =>
         isSorted(request) ? swapNeighbours(records) : records,
       ),
-    ),
-    fault(
-      'lists the newest records first',
-      list,
-      onItems(list, words, (records, request) =>
+      'lists the newest records first': onItems(list, words, (records, request) =>
         isSorted(request) ? records : records.toReversed(),
       ),
-    ),
+    }),
+    ...faults(nullable, {
+      'lists records without a value first': onItems(nullable, words, (records, request) =>
+        isSorted(request) ? records.toSorted((a, b) => nullRank(b) - nullRank(a)) : records,
+      ),
+    }),
   ]
 }
 
@@ -202,63 +182,25 @@ function pageFaults(list: Operation, words: ListWords): SeededFault[] {
     })
   const emptyLists = (record: JsonObject): JsonObject =>
     mapValues(record, (value) => (Array.isArray(value) ? [] : value))
-  return [
-    fault(
-      'ignores the size of the page',
-      list,
-      onQuery(list, (query) => {
-        if (Number(query.get(page.size)) >= 1) query.delete(page.size)
-      }),
+  return faults(list, {
+    'ignores the size of the page': onQuery(list, (query) => {
+      if (Number(query.get(page.size)) >= 1) query.delete(page.size)
+    }),
+    'ignores the number of the page': setNumber(() => 1),
+    'counts pages from zero': setNumber((value) => value + 1),
+    'repeats a record of the page': onItems(list, words, (records) => [
+      ...records.slice(0, -1),
+      ...records.slice(0, 1),
+    ]),
+    'counts one page too many': setMeta(meta.last_page, (value) => Number(value) + 1),
+    'counts the records of the page only': setMeta(
+      meta.total,
+      (_, body) => (readPointer(body, items) as unknown[]).length,
     ),
-    fault(
-      'ignores the number of the page',
-      list,
-      setNumber(() => 1),
-    ),
-    fault(
-      'counts pages from zero',
-      list,
-      setNumber((value) => value + 1),
-    ),
-    fault(
-      'repeats a record of the page',
-      list,
-      onItems(list, words, (records) => [...records.slice(0, -1), ...records.slice(0, 1)]),
-    ),
-    fault(
-      'counts one page too many',
-      list,
-      setMeta(meta.last_page, (value) => Number(value) + 1),
-    ),
-    fault(
-      'counts the records of the page only',
-      list,
-      setMeta(meta.total, (_, body) => (readPointer(body, items) as unknown[]).length),
-    ),
-    fault(
-      'reports a constant page size',
-      list,
-      setMeta(meta.size, () => 25),
-    ),
-    fault(
-      'reports a constant page',
-      list,
-      setMeta(meta.page, () => 1),
-    ),
-    fault(
-      'reports too few sorts',
-      list,
-      setMeta(meta.sorts, (value) => (value as unknown[]).slice(1)),
-    ),
-    fault(
-      'leaves out the newest record',
-      list,
-      onItems(list, words, (records) => records.slice(0, -1)),
-    ),
-    fault(
-      'lists records with empty lists',
-      list,
-      onItems(list, words, (records) => records.map(emptyLists)),
-    ),
-  ]
+    'reports a constant page size': setMeta(meta.size, () => 25),
+    'reports a constant page': setMeta(meta.page, () => 1),
+    'reports too few sorts': setMeta(meta.sorts, (value) => (value as unknown[]).slice(1)),
+    'leaves out the newest record': onItems(list, words, (records) => records.slice(0, -1)),
+    'lists records with empty lists': onItems(list, words, (records) => records.map(emptyLists)),
+  })
 }

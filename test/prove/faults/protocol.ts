@@ -6,130 +6,98 @@ import { type ProxyResponse, parseObject } from '../faulty-proxy.ts'
 import { isFor, onBody, onHeaders, onRequest, onSuccess, pathOf, withOtherId } from '../hooks.ts'
 import { faultFactory, firstResource, type SeededFault } from '../seeded-fault.ts'
 
-const fault = faultFactory('protocol')
+const faults = faultFactory('protocol')
 
 export function protocolFaults(contract: Contract): SeededFault[] {
   const { create, get, remove, list } = firstResource(contract)
   return [
-    fault(
-      'returns 200 for a create',
-      create,
-      onSuccess(create, () => ({ status: 200 })),
-    ),
-    fault(
-      'returns 200 for a delete',
-      remove,
-      onSuccess(remove, () => ({ status: 200 })),
-    ),
-    fault('returns 418 instead of 404', get, {
-      changeResponse: ({ status }) => (status === 404 ? { status: 418 } : {}),
-    }),
-    fault('returns 400 instead of 422', create, {
-      changeResponse: ({ status }) => (status === 422 ? { status: 400 } : {}),
-    }),
-    fault('returns 500 for the longest text', create, {
-      respond: ({ body }) =>
-        Object.values(parseObject(body)).some((value) => String(value).length >= 200)
-          ? { status: 500, headers: { 'content-type': 'application/json' }, body: '{"message":""}' }
-          : undefined,
-    }),
-    fault(
-      'sends text/html',
-      get,
-      onSuccess(get, ({ headers }) => ({
-        headers: { ...headers, 'content-type': 'text/html' },
-      })),
-    ),
-    fault(
-      'adds a charset to the media type',
-      get,
-      onSuccess(get, ({ headers }) => ({
-        headers: { ...headers, 'content-type': 'application/json; charset=utf-8' },
-      })),
-    ),
-    fault(
-      'omits a required field',
-      get,
-      onBody(get, (record) => {
-        const { [Object.keys(record).at(-1) ?? '']: _, ...others } = record
-        return others
-      }),
-    ),
-    fault(
-      'sends a number as text',
-      list,
-      onBody(list, (page) => ({
-        ...page,
-        meta: { ...page.meta, total: String(page.meta?.total) },
-      })),
-    ),
-    fault('shows the stack of an error', create, {
-      changeResponse: ({ status, body }) =>
-        status >= 400
-          ? { body: JSON.stringify({ ...parseObject(body), stack: 'Error: at x.js:1' }) }
-          : {},
-    }),
-    fault('omits the message of an error', get, {
-      changeResponse: ({ status, body }) =>
-        status === 404
-          ? { body: JSON.stringify({ ...parseObject(body), message: undefined }) }
-          : {},
-    }),
-    fault('supports an undocumented method', get, {
-      respond: ({ method, path }) =>
-        method === 'PUT' && isFor(get, { method: 'GET', path }) ? noContent : undefined,
-    }),
-    fault(
-      'omits Allow',
-      get,
-      onHeaders(() => ({ allow: undefined })),
-    ),
-    fault('refuses OPTIONS', get, {
-      changeResponse: (_, { method }) => (method === 'OPTIONS' ? { status: 405 } : {}),
-    }),
-    fault('refuses HEAD', get, {
-      changeResponse: (_, { method }) => (method === 'HEAD' ? { status: 405 } : {}),
-    }),
-    fault('sends another ETag to HEAD', get, {
-      changeResponse: ({ headers }, { method }) =>
-        method === 'HEAD' ? { headers: { ...headers, etag: '"another"' } } : {},
-    }),
-    fault('takes a broken percent-encoding', get, {
-      changeRequest: ({ path }) => (path.includes('%E0%A4%A') ? { path: pathOf(path) } : {}),
-    }),
-    fault(
-      'takes text/json',
-      create,
-      onRequest(create, ({ headers }) =>
+    ...faults(create, {
+      'returns 200 for a create': onSuccess(create, () => ({ status: 200 })),
+      'returns 400 instead of 422': {
+        changeResponse: ({ status }) => (status === 422 ? { status: 400 } : {}),
+      },
+      'returns 500 for the longest text': {
+        respond: ({ body }) =>
+          Object.values(parseObject(body)).some((value) => String(value).length >= 200)
+            ? {
+                status: 500,
+                headers: { 'content-type': 'application/json' },
+                body: '{"message":""}',
+              }
+            : undefined,
+      },
+      'shows the stack of an error': {
+        changeResponse: ({ status, body }) =>
+          status >= 400
+            ? { body: JSON.stringify({ ...parseObject(body), stack: 'Error: at x.js:1' }) }
+            : {},
+      },
+      'takes text/json': onRequest(create, ({ headers }) =>
         headers['content-type'] === 'text/json'
           ? { headers: { ...headers, 'content-type': 'application/json' } }
           : {},
       ),
-    ),
-    fault(
-      'takes another charset',
-      create,
-      onRequest(create, ({ headers }) =>
+      'takes another charset': onRequest(create, ({ headers }) =>
         /charset/.test(headers['content-type'] ?? '')
           ? { headers: { ...headers, 'content-type': 'application/json' } }
           : {},
       ),
-    ),
-    fault('returns 400 for an oversized body', create, {
-      changeResponse: ({ status }) => (status === 413 ? { status: 400 } : {}),
-    }),
-    fault(
-      'sends no body',
-      create,
-      onSuccess(create, () => ({ body: '' })),
-    ),
-    fault(
-      'sends the Location of another record',
-      create,
-      onSuccess(create, ({ headers }) => ({
+      'returns 400 for an oversized body': {
+        changeResponse: ({ status }) => (status === 413 ? { status: 400 } : {}),
+      },
+      'sends no body': onSuccess(create, () => ({ body: '' })),
+      'sends the Location of another record': onSuccess(create, ({ headers }) => ({
         headers: { ...headers, location: withOtherId(headers.location) },
       })),
-    ),
+    }),
+    ...faults(remove, {
+      'returns 200 for a delete': onSuccess(remove, () => ({ status: 200 })),
+    }),
+    ...faults(get, {
+      'returns 418 instead of 404': {
+        changeResponse: ({ status }) => (status === 404 ? { status: 418 } : {}),
+      },
+      'sends text/html': onSuccess(get, ({ headers }) => ({
+        headers: { ...headers, 'content-type': 'text/html' },
+      })),
+      'adds a charset to the media type': onSuccess(get, ({ headers }) => ({
+        headers: { ...headers, 'content-type': 'application/json; charset=utf-8' },
+      })),
+      'omits a required field': onBody(get, (record) => {
+        const { [Object.keys(record).at(-1) ?? '']: _, ...others } = record
+        return others
+      }),
+      'omits the message of an error': {
+        changeResponse: ({ status, body }) =>
+          status === 404
+            ? { body: JSON.stringify({ ...parseObject(body), message: undefined }) }
+            : {},
+      },
+      'supports an undocumented method': {
+        respond: ({ method, path }) =>
+          method === 'PUT' && isFor(get, { method: 'GET', path }) ? noContent : undefined,
+      },
+      'omits Allow': onHeaders(() => ({ allow: undefined })),
+      'refuses OPTIONS': {
+        changeResponse: (_, { method }) => (method === 'OPTIONS' ? { status: 405 } : {}),
+      },
+      'refuses HEAD': {
+        changeResponse: (_, { method }) => (method === 'HEAD' ? { status: 405 } : {}),
+      },
+      'sends another ETag to HEAD': {
+        changeResponse: ({ headers }, { method }) =>
+          method === 'HEAD' ? { headers: { ...headers, etag: '"another"' } } : {},
+      },
+      'takes a broken percent-encoding': {
+        changeRequest: ({ path }) => (path.includes('%E0%A4%A') ? { path: pathOf(path) } : {}),
+      },
+    }),
+    ...faults(list, {
+      'sends a number as text': onBody(list, (page) => ({
+        ...page,
+        meta: { ...page.meta, total: String(page.meta?.total) },
+      })),
+    }),
   ]
 }
 
@@ -139,12 +107,13 @@ export function optionalFieldFaults(contract: Contract): SeededFault[] {
     .flatMap((operation) =>
       listOptionalFields(contract, operation)
         .filter((field) => !field.includes('.'))
-        .map((field) =>
-          fault(
-            `never sends the optional field ${field}`,
-            operation,
-            onBody(operation, ({ [field]: _, ...others }) => others),
-          ),
+        .flatMap((field) =>
+          faults(operation, {
+            [`never sends the optional field ${field}`]: onBody(
+              operation,
+              ({ [field]: _, ...others }) => others,
+            ),
+          }),
         ),
     )
     .slice(0, 1)

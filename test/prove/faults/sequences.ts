@@ -18,41 +18,45 @@ import {
 import { isFor, isValidInput, pathOf, readRecord, withoutHeaders } from '../hooks.ts'
 import { faultFactory, type SeededFault } from '../seeded-fault.ts'
 
-const fault = faultFactory('sequences')
+const faults = faultFactory('sequences')
 
 export function sequenceFaults(contract: Contract): SeededFault[] {
   const kinds = listLinkedKinds(contract)
   const withStates = kinds.filter(({ words }) => words.states !== undefined)
-  const [first, second] = withStates
+  const [first] = withStates
   const final = withStates.find(hasSeveralFinalStates)
   return [
-    ...withStates.map((kind) =>
-      fault(
-        'accepts a forbidden change of state',
-        kind.update,
-        acceptRefused(kind, changesState(kind)),
-      ),
+    ...withStates.flatMap((kind) => [
+      ...faults(kind.update, {
+        'accepts a forbidden change of state': acceptRefused(kind, changesState(kind)),
+      }),
+      ...(kind.words.fixed_when
+        ? faults(kind.update, {
+            'changes a fixed field': acceptRefused(kind, changesFixed(kind)),
+          })
+        : []),
+    ]),
+    ...listParents(kinds, 'refused').flatMap((kind) =>
+      faults(kind.update, { 'deletes a record that others need': deleteReferred(kind) }),
+    ),
+    ...listParents(kinds, 'cleared').flatMap((kind) =>
+      faults(kind.update, { 'keeps references to a deleted record': keepReferences(kind, kinds) }),
     ),
     ...withStates
-      .filter(({ words }) => words.fixed_when !== undefined)
-      .map((kind) =>
-        fault('changes a fixed field', kind.update, acceptRefused(kind, changesFixed(kind))),
+      .slice(0, 2)
+      .flatMap((kind) =>
+        faults(kind.update, { 'accepts an update of an older version': acceptOlder(kind) }),
       ),
-    ...listParents(kinds, 'refused').map((kind) =>
-      fault('deletes a record that others need', kind.update, deleteReferred(kind)),
-    ),
-    ...listParents(kinds, 'cleared').map((kind) =>
-      fault('keeps references to a deleted record', kind.update, keepReferences(kind, kinds)),
-    ),
-    ...(first ? [fault('stores a part of a refused update', first.update, storePart(first))] : []),
-    ...[first, second].flatMap((kind) =>
-      kind ? [fault('accepts an update of an older version', kind.update, acceptOlder(kind))] : [],
-    ),
     ...(first
-      ? [fault('accepts simultaneous updates of one version', first.update, loseUpdate(first))]
+      ? faults(first.update, {
+          'stores a part of a refused update': storePart(first),
+          'accepts simultaneous updates of one version': loseUpdate(first),
+        })
       : []),
     ...(final
-      ? [fault('accepts simultaneous changes to final states', final.update, acceptBoth(final))]
+      ? faults(final.update, {
+          'accepts simultaneous changes to final states': acceptBoth(final),
+        })
       : []),
   ]
 }

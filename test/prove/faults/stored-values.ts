@@ -27,40 +27,30 @@ export function storedFaults(contract: Contract, { key }: Keys): SeededFault[] {
   ]
 }
 
-const fault = faultFactory('stored values')
+const faults = faultFactory('stored values')
 
 const mapTexts = (input: JsonObject, change: (text: string) => string): JsonObject =>
   mapValues(input, (value) => (typeof value === 'string' ? change(value) : value))
 
 function writeFaults({ create, update }: Resource): SeededFault[] {
   return [
-    fault(
-      'cuts text to 100 characters',
-      create,
-      onInput(create, (input) =>
+    ...faults(create, {
+      'cuts text to 100 characters': onInput(create, (input) =>
         // The service would refuse an email without its end.
         mapTexts(input, (text) => (text.includes('@') ? text : [...text].slice(0, 100).join(''))),
       ),
-    ),
-    fault(
-      'replaces emoji',
-      create,
-      onInput(create, (input) => mapTexts(input, (text) => text.replaceAll('😀', '?'))),
-    ),
-    fault(
-      'stores lists as empty',
-      create,
-      onInput(create, (input) =>
+      'replaces emoji': onInput(create, (input) =>
+        mapTexts(input, (text) => text.replaceAll('😀', '?')),
+      ),
+      'stores lists as empty': onInput(create, (input) =>
         mapValues(input, (value) => (Array.isArray(value) && value.length > 0 ? [] : value)),
       ),
-    ),
-    fault(
-      'keeps the first entry of a list only',
-      update,
-      onInput(update, (input) =>
+    }),
+    ...faults(update, {
+      'keeps the first entry of a list only': onInput(update, (input) =>
         mapValues(input, (value) => (Array.isArray(value) ? value.slice(0, 1) : value)),
       ),
-    ),
+    }),
   ]
 }
 
@@ -68,8 +58,8 @@ function updateFaults(contract: Contract, { get, update }: Resource): SeededFaul
   const { properties = {} } = requestSchema(contract, update)
   const nullable = Object.keys(properties).filter((name) => properties[name]?.nullable)
   const bodiesBefore = new Map<string, string>()
-  return [
-    fault('responds to an update and stores nothing', update, {
+  return faults(update, {
+    'responds to an update and stores nothing': {
       async respond(request, forward) {
         const oldBody = bodiesBefore.get(request.path)
         if (isFor(get, request) && oldBody !== undefined)
@@ -80,8 +70,8 @@ function updateFaults(contract: Contract, { get, update }: Resource): SeededFaul
         if (response.status === update.success.status) bodiesBefore.set(request.path, before.body)
         return response
       },
-    }),
-    fault('returns the old record', update, {
+    },
+    'returns the old record': {
       async respond(request, forward) {
         if (!isFor(update, request)) return undefined
         const before = await readRecord(request, forward)
@@ -89,29 +79,19 @@ function updateFaults(contract: Contract, { get, update }: Resource): SeededFaul
         const isDone = response.status === update.success.status
         return isDone ? { ...response, body: before.body } : response
       },
-    }),
-    fault(
-      'sets to null the fields that an update leaves out',
-      update,
-      onInput(update, (input) =>
-        // The update `{}` stays as it is.
-        Object.keys(input).some((name) => name in properties)
-          ? { ...Object.fromEntries(nullable.map((name) => [name, null])), ...input }
-          : input,
+    },
+    'sets to null the fields that an update leaves out': onInput(update, (input) =>
+      // The update `{}` stays as it is.
+      Object.keys(input).some((name) => name in properties)
+        ? { ...Object.fromEntries(nullable.map((name) => [name, null])), ...input }
+        : input,
+    ),
+    'ignores null': onInput(update, (input) =>
+      Object.fromEntries(
+        Object.entries(input).filter(([name, value]) => value !== null || !nullable.includes(name)),
       ),
     ),
-    fault(
-      'ignores null',
-      update,
-      onInput(update, (input) =>
-        Object.fromEntries(
-          Object.entries(input).filter(
-            ([name, value]) => value !== null || !nullable.includes(name),
-          ),
-        ),
-      ),
-    ),
-  ]
+  })
 }
 
 function timeFaults(contract: Contract, { get, update, create }: Resource): SeededFault[] {
@@ -120,24 +100,27 @@ function timeFaults(contract: Contract, { get, update, create }: Resource): Seed
   const constant = '2020-02-02T02:02:02.002Z'
   const copyCreation = (record: JsonObject) => ({ ...record, [updated]: record[created] })
   return [
-    fault('does not move the time of the update', update, {
-      changeResponse: ({ status, body }, request) =>
-        status === 200 && (isFor(update, request) || isFor(get, request))
-          ? { body: JSON.stringify(copyCreation(parseObject(body))) }
-          : {},
+    ...faults(update, {
+      'does not move the time of the update': {
+        changeResponse: ({ status, body }, request) =>
+          status === 200 && (isFor(update, request) || isFor(get, request))
+            ? { body: JSON.stringify(copyCreation(parseObject(body))) }
+            : {},
+      },
+      'moves the time of the creation': onBody(update, (record) => ({
+        ...record,
+        [created]: record[updated],
+      })),
     }),
-    fault(
-      'moves the time of the creation',
-      update,
-      onBody(update, (record) => ({ ...record, [created]: record[updated] })),
-    ),
-    fault('stores a constant time of the creation', create, {
-      changeResponse: ({ body }) => ({
-        body: body.replaceAll(
-          new RegExp(`"${created}":"[^"]*"`, 'g'),
-          `"${created}":"${constant}"`,
-        ),
-      }),
+    ...faults(create, {
+      'stores a constant time of the creation': {
+        changeResponse: ({ body }) => ({
+          body: body.replaceAll(
+            new RegExp(`"${created}":"[^"]*"`, 'g'),
+            `"${created}":"${constant}"`,
+          ),
+        }),
+      },
     }),
   ]
 }
@@ -152,40 +135,46 @@ function readFaults(
   const deleted = new Set<string>()
   const authorization = `Bearer ${key}`
   return [
-    fault('reads an old version', update, {
-      changeResponse: ({ status, body }, request) => {
-        if (status !== 200 || !isFor(get, request)) return {}
-        if (!firstBodies.has(request.path)) firstBodies.set(request.path, body)
-        return { body: firstBodies.get(request.path) ?? body }
+    ...faults(update, {
+      'reads an old version': {
+        changeResponse: ({ status, body }, request) => {
+          if (status !== 200 || !isFor(get, request)) return {}
+          if (!firstBodies.has(request.path)) firstBodies.set(request.path, body)
+          return { body: firstBodies.get(request.path) ?? body }
+        },
       },
     }),
-    fault('stores other text than it returns', create, {
-      changeResponse: ({ status, body }, request) =>
-        status === 200 && isFor(get, request)
-          ? { body: body.replace(`"${firstField}":"`, `"${firstField}":"x`) }
-          : {},
-    }),
-    fault('deletes nothing', remove, {
-      async respond(request, forward) {
-        if (!isFor(remove, request)) return undefined
-        const { status, headers } = await readRecord(request, forward)
-        const others = withoutHeaders(headers, 'etag', 'content-type')
-        return status === 200
-          ? { status: remove.success.status, headers: others, body: '' }
-          : undefined
+    ...faults(create, {
+      'stores other text than it returns': {
+        changeResponse: ({ status, body }, request) =>
+          status === 200 && isFor(get, request)
+            ? { body: body.replace(`"${firstField}":"`, `"${firstField}":"x`) }
+            : {},
       },
     }),
-    fault('hides a deleted record and keeps it in the list', remove, {
-      async respond(request, forward) {
-        if (deleted.has(request.path))
-          return await forward({ ...request, path: withOtherId(request.path) })
-        // A deletion with If-Match goes to the service, which can refuse it.
-        if (!isFor(remove, request) || request.headers['if-match'] !== undefined) return undefined
-        const { status, headers } = await readRecord(request, forward)
-        if (status !== 200 || request.headers.authorization !== authorization) return undefined
-        deleted.add(request.path)
-        const others = withoutHeaders(headers, 'etag', 'content-type')
-        return { status: remove.success.status, headers: others, body: '' }
+    ...faults(remove, {
+      'deletes nothing': {
+        async respond(request, forward) {
+          if (!isFor(remove, request)) return undefined
+          const { status, headers } = await readRecord(request, forward)
+          const others = withoutHeaders(headers, 'etag', 'content-type')
+          return status === 200
+            ? { status: remove.success.status, headers: others, body: '' }
+            : undefined
+        },
+      },
+      'hides a deleted record and keeps it in the list': {
+        async respond(request, forward) {
+          if (deleted.has(request.path))
+            return await forward({ ...request, path: withOtherId(request.path) })
+          // A deletion with If-Match goes to the service, which can refuse it.
+          if (!isFor(remove, request) || request.headers['if-match'] !== undefined) return undefined
+          const { status, headers } = await readRecord(request, forward)
+          if (status !== 200 || request.headers.authorization !== authorization) return undefined
+          deleted.add(request.path)
+          const others = withoutHeaders(headers, 'etag', 'content-type')
+          return { status: remove.success.status, headers: others, body: '' }
+        },
       },
     }),
   ]
@@ -224,7 +213,9 @@ function valueFaults(contract: Contract, resources: Resource[]): SeededFault[] {
       const value = change(input[name], schema)
       return value === undefined ? input : { ...input, [name]: value }
     })
-    return [fault(what, create, hooks)]
+    return faults(create, {
+      [what]: hooks,
+    })
   }
   const ifSent = (change: (value: unknown) => unknown) => (value: unknown) =>
     value === undefined || value === null ? undefined : change(value)
@@ -289,19 +280,22 @@ function computedFaults(contract: Contract, resources: Resource[]): SeededFault[
       }),
     })
     return [
-      ...Object.keys(set_when).flatMap((name) => [
-        fault(`never sets ${name}`, update, replace(name, '"[^"]*"', 'null')),
-        fault(`sets ${name} always`, update, replace(name, 'null', '"2026-01-01T00:00:00.000Z"')),
-      ]),
+      ...Object.keys(set_when).flatMap((name) =>
+        faults(update, {
+          [`never sets ${name}`]: replace(name, '"[^"]*"', 'null'),
+          [`sets ${name} always`]: replace(name, 'null', '"2026-01-01T00:00:00.000Z"'),
+        }),
+      ),
       ...Object.keys(initial).flatMap((name) => {
         const options = requestSchema(contract, update).properties?.[name]?.enum ?? []
         const others = options.filter((option) => option !== initial[name])
-        return others.slice(0, 1).map((other) =>
-          fault(
-            `creates records with another ${name}`,
-            create,
-            onBody(create, (record) => ({ ...record, [name]: other })),
-          ),
+        return others.slice(0, 1).flatMap((other) =>
+          faults(create, {
+            [`creates records with another ${name}`]: onBody(create, (record) => ({
+              ...record,
+              [name]: other,
+            })),
+          }),
         )
       }),
     ]
