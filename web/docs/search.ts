@@ -99,7 +99,7 @@ function guideEntries({ id, title, text, group }: Guide): Omit<Entry, 'id'>[] {
   const { headings } = renderMarkdown(text)
   const [intro = '', ...sections] = text
     .replace(/^# .*$/m, '')
-    .replace(/^```.*$/gm, '')
+    .replace(/^(```|~~~).*$/gm, '')
     .split(/^##+ .*$/m)
   const [summary = ''] = intro.trim().split('\n\n')
   return [
