@@ -13,7 +13,7 @@ interface Block {
 /** The blocks of docs/new-resource.md for one of the two contracts. */
 async function readBlocks(file: string): Promise<Block[]> {
   const page = await readFile(join(ROOT, 'docs/new-resource.md'), 'utf8')
-  const found = [...page.matchAll(/^```yaml (\S+) after `(.*)`\n([\s\S]*?)\n```$/gm)]
+  const found = [...page.matchAll(/^~~~yaml (\S+) after `(.*)`\n([\s\S]*?)\n~~~$/gm)]
   return found
     .filter(([, target]) => target === file)
     .map(([, , after = '', text = '']) => ({ text, after }))
