@@ -108,9 +108,12 @@ function compareOnce(comparison: Comparison): Outcome {
   const { base, revision, direction, subject, propertySubject } = comparison
   const before = dereference(base.sources, base.schema)
   const after = dereference(revision.sources, revision.schema)
-  const byRevision = outcomes.get(before.value) ?? new WeakMap()
-  const pair: Map<string, Outcome> = byRevision.get(after.value) ?? new Map()
-  outcomes.set(before.value, byRevision.set(after.value, pair))
+  // A schema can be true or false, which no map can have as a weak key.
+  const old: Schema = Object(before.value)
+  const now: Schema = Object(after.value)
+  const byRevision = outcomes.get(old) ?? new WeakMap()
+  const pair: Map<string, Outcome> = byRevision.get(now) ?? new Map()
+  outcomes.set(old, byRevision.set(now, pair))
   const names = [base, revision].map(({ schema }) => schema.value.$ref)
   const key = [direction, subject, propertySubject, ...names].join(' ')
   const known = pair.get(key)

@@ -332,6 +332,17 @@ describe('allOf', () => {
   })
 })
 
+test('true is a schema of JSON Schema, which allows any value', async () => {
+  const shade = 'shade: { type: integer, multipleOf: 3 }'
+  await using before = await newFolder(OPENAPI, replaceOnce(ASYNCAPI, shade, 'shade: true'))
+  await using after = await newFolder()
+  const found = await diff({ base: before.path, root: after.path })
+  expect(levelsAndRules(found.changes)).toEqual([
+    'safe event-property-constraint-added',
+    'safe event-property-type-specialized',
+  ])
+})
+
 const LINKS = {
   properties: (next: string) => `{ type: object, properties: { next: ${next} } }`,
   allOf: (next: string) => `{ allOf: [${next}, { description: A link. }] }`,
