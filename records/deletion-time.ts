@@ -25,53 +25,33 @@ const MAX_STOP_MS = DAY_MS
 /** PostgreSQL advisory lock: any number that nothing else locks. */
 const LOCK_KEY = 7_305_518_843
 
+/** A row of `clock_spans`. Times are epoch milliseconds. */
 export interface ClockSpan {
   number: number
-  /** The lowest time that was marked in the span, in epoch milliseconds. */
-  startsAt: number
-  /** The time of the last mark. */
-  markedAt: number
-  /** For how long nodes ran in the span. */
-  steadyMs: number
-  /** The part of the span that is seen time. */
-  seenMs: number
-  /** The stops that become seen time when `steadyMs` is next a whole number of days. */
-  stoppedMs: number
-}
-
-interface Row {
-  number: number
+  /** The lowest time that was marked in the span. */
   starts_at: number
+  /** The time of the last mark. */
   marked_at: number
+  /** For how long nodes ran in the span. */
   steady_ms: number
+  /** The part of the span that is seen time. */
   seen_ms: number
+  /** The stops that become seen time when `steady_ms` is next a whole number of days. */
   stopped_ms: number
 }
 
-function fromRow(row: Row): ClockSpan {
-  return {
-    number: row.number,
-    startsAt: row.starts_at,
-    markedAt: row.marked_at,
-    steadyMs: row.steady_ms,
-    seenMs: row.seen_ms,
-    stoppedMs: row.stopped_ms,
-  }
-}
-
 /** Oldest first. */
-export async function listClockSpans(sql: Sql): Promise<ClockSpan[]> {
-  const rows = await select<Row>(sql, 'select * from clock_spans order by number', [])
-  return rows.map(fromRow)
+export function listClockSpans(sql: Sql): Promise<ClockSpan[]> {
+  return select<ClockSpan>(sql, 'select * from clock_spans order by number', [])
 }
 
 /** The first span is trusted at once, because there are no earlier rows to lose. */
-const isTrusted = ({ number, steadyMs }: ClockSpan): boolean => number === 1 || steadyMs >= DAY_MS
+const isTrusted = ({ number, steady_ms }: ClockSpan): boolean => number === 1 || steady_ms >= DAY_MS
 
 /** For how long nodes must still run. 0: the clock is not in doubt. */
 export function doubtLeftMs(spans: ClockSpan[]): number {
   const newest = spans.at(-1)
-  return newest === undefined || isTrusted(newest) ? 0 : DAY_MS - newest.steadyMs
+  return newest === undefined || isTrusted(newest) ? 0 : DAY_MS - newest.steady_ms
 }
 
 /** Undefined: the clock is in doubt, and nothing may be deleted by its age. */
@@ -96,9 +76,9 @@ export class DeletionTime {
     let limit = this.now - ageMs
     // Goes back in seen time, from the last mark.
     let leftMs = ageMs
-    for (const { startsAt, seenMs } of this.#spans.toReversed()) {
-      limit = Math.min(limit, startsAt + Math.max(0, seenMs - leftMs))
-      leftMs -= seenMs
+    for (const { starts_at, seen_ms } of this.#spans.toReversed()) {
+      limit = Math.min(limit, starts_at + Math.max(0, seen_ms - leftMs))
+      leftMs -= seen_ms
       if (leftMs <= 0) break
     }
     return limit
@@ -135,8 +115,8 @@ export function confirmClock(db: Db, now: Date): Promise<ClockSpan[]> {
     const spans = await storeMark(trx.sql, { now, elapsedMs: 0, hasJumped: false })
     const newest = spans.pop()
     if (newest === undefined) return spans
-    const startsAt = Math.min(newest.startsAt, latestEndOfTrusted(spans))
-    await updateSpan(trx.sql, withAllStops({ ...newest, startsAt, steadyMs: DAY_MS }))
+    const starts_at = Math.min(newest.starts_at, latestEndOfTrusted(spans))
+    await updateSpan(trx.sql, withAllStops({ ...newest, starts_at, steady_ms: DAY_MS }))
     return listClockSpans(trx.sql)
   })
 }
@@ -147,8 +127,8 @@ function latestEndOfTrusted(spans: ClockSpan[]): number {
   const ends: number[] = []
   let seenSinceMs = 0
   for (const span of spans.toReversed()) {
-    if (isTrusted(span)) ends.push(span.markedAt + seenSinceMs)
-    seenSinceMs += span.seenMs
+    if (isTrusted(span)) ends.push(span.marked_at + seenSinceMs)
+    seenSinceMs += span.seen_ms
   }
   return ends.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...ends)
 }
@@ -169,16 +149,12 @@ async function storeMark(sql: Sql, mark: Mark): Promise<ClockSpan[]> {
 
 async function insertSpan(sql: Sql, mark: Mark, previous: ClockSpan | undefined): Promise<void> {
   const at = mark.now.getTime()
-  const isAfterStop = mark.elapsedMs === 0 && at > (previous?.markedAt ?? at)
-  await sql('clock_spans').insert({
-    number: (previous?.number ?? 0) + 1,
-    starts_at: at,
-    marked_at: at,
-    // A stop during the doubt does not prolong it.
-    steady_ms: previous && isAfterStop && !isTrusted(previous) ? previous.steadyMs : 0,
-    seen_ms: 0,
-    stopped_ms: 0,
-  })
+  const isAfterStop = mark.elapsedMs === 0 && at > (previous?.marked_at ?? at)
+  // A stop during the doubt does not prolong it.
+  const steady_ms = previous && isAfterStop && !isTrusted(previous) ? previous.steady_ms : 0
+  const number = (previous?.number ?? 0) + 1
+  const times = { starts_at: at, marked_at: at }
+  await sql('clock_spans').insert({ number, ...times, steady_ms, seen_ms: 0, stopped_ms: 0 })
   // Nothing is deleted until nodes have run for another day.
   if (previous && isTrusted(previous)) await updateSpan(sql, withAllStops(previous))
 }
@@ -186,39 +162,33 @@ async function insertSpan(sql: Sql, mark: Mark, previous: ClockSpan | undefined)
 /** Makes all stops in the span seen time. */
 const withAllStops = (span: ClockSpan): ClockSpan => ({
   ...span,
-  seenMs: span.markedAt - span.startsAt,
-  stoppedMs: 0,
+  seen_ms: span.marked_at - span.starts_at,
+  stopped_ms: 0,
 })
 
 /** While the clock is in doubt, a jump ahead by up to a day does not begin another span: a machine
  *  that is suspended every night would never end the doubt. */
 function beginsSpan(newest: ClockSpan, { now, elapsedMs, hasJumped }: Mark): boolean {
-  const sinceMarkMs = now.getTime() - newest.markedAt
+  const sinceMarkMs = now.getTime() - newest.marked_at
   if (sinceMarkMs < -MAX_STEP_MS || sinceMarkMs > elapsedMs + MAX_STOP_MS) return true
   return hasJumped && isTrusted(newest)
 }
 
 function continueSpan(span: ClockSpan, { now, elapsedMs }: Mark): ClockSpan {
-  const markedAt = now.getTime()
-  const startsAt = Math.min(span.startsAt, markedAt)
+  const marked_at = now.getTime()
+  const starts_at = Math.min(span.starts_at, marked_at)
   // Several nodes mark the same span, and each adds only the time since the last mark of any node.
-  const ranMs = Math.round(Math.max(0, Math.min(markedAt - span.markedAt, elapsedMs)))
-  const steadyMs = span.steadyMs + ranMs
-  const seenMs = span.seenMs + ranMs
-  const continued = { ...span, startsAt, markedAt, steadyMs, seenMs }
-  if (Math.floor(steadyMs / DAY_MS) === Math.floor(span.steadyMs / DAY_MS)) return continued
+  const ranMs = Math.round(Math.max(0, Math.min(marked_at - span.marked_at, elapsedMs)))
+  const steady_ms = span.steady_ms + ranMs
+  const seen_ms = span.seen_ms + ranMs
+  const continued = { ...span, starts_at, marked_at, steady_ms, seen_ms }
+  if (Math.floor(steady_ms / DAY_MS) === Math.floor(span.steady_ms / DAY_MS)) return continued
   // Stops since the last full day wait for the next one, so that nodes have run for a day since.
-  continued.seenMs += span.stoppedMs
-  continued.stoppedMs = Math.max(0, markedAt - startsAt - continued.seenMs)
+  continued.seen_ms += span.stopped_ms
+  continued.stopped_ms = Math.max(0, marked_at - starts_at - continued.seen_ms)
   return continued
 }
 
-async function updateSpan(sql: Sql, span: ClockSpan): Promise<void> {
-  await sql('clock_spans').where({ number: span.number }).update({
-    starts_at: span.startsAt,
-    marked_at: span.markedAt,
-    steady_ms: span.steadyMs,
-    seen_ms: span.seenMs,
-    stopped_ms: span.stoppedMs,
-  })
+async function updateSpan(sql: Sql, { number, ...changes }: ClockSpan): Promise<void> {
+  await sql('clock_spans').where({ number }).update(changes)
 }

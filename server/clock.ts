@@ -149,8 +149,8 @@ export class ServerClock {
     if (wasReported) return
     this.#log.warn(
       {
-        last_mark: new Date(previous?.markedAt ?? 0),
-        now: new Date(newest?.markedAt ?? 0),
+        last_mark: new Date(previous?.marked_at ?? 0),
+        now: new Date(newest?.marked_at ?? 0),
         hours_left: Math.ceil(leftMs / HOUR_MS),
       },
       'The clock is in doubt: it has jumped, or the service was stopped for more than a day. ' +

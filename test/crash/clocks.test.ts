@@ -196,6 +196,10 @@ const CASES: Record<typeof database, [ClockOffset, Moment][]> = {
   ],
 }
 
+/** A start with a clock that is ahead by less than a day looks like a stop of the service. */
+const putsInDoubt = (offset: ClockOffset, moment: Moment): boolean =>
+  offset !== '+3h' || moment !== 'at a start'
+
 async function jumpAndReturn(offset: ClockOffset, moment: Moment): Promise<void> {
   await using clock = await newFakeClock()
   await using system = await newSystemWithClock(clock)
@@ -207,8 +211,8 @@ async function jumpAndReturn(offset: ClockOffset, moment: Moment): Promise<void>
     await delay(2_100)
     if (moment === 'at a start') node = await system.serve()
     await until(
-      'the clock is in doubt',
-      async () => (await metric(node, 'muster_clock_in_doubt')) === 1,
+      'the clock is in doubt, or looks right',
+      async () => (await metric(node, 'muster_clock_in_doubt')) === Number(putsInDoubt(to, moment)),
       ALIGNED_MS,
     )
   }
@@ -235,7 +239,7 @@ async function jumpAndReturn(offset: ClockOffset, moment: Moment): Promise<void>
   expect((await post(node, token, 'During')).isReplayed).toBe(true)
   await post(node, token, 'After')
   await allDelivered(system)
-  expect(await hasOldEvent(system)).toBe(true)
+  expect(await hasOldEvent(system)).toBe(putsInDoubt(offset, moment))
   await expectNothingLost(system, before)
   await stop(node)
   const after = await countRows(system)

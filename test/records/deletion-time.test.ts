@@ -22,12 +22,14 @@ const MONDAY = Date.parse('2026-11-23T09:00:00Z')
 let database: OpenDatabase
 let db: Db
 
-beforeEach(async () => {
-  database = await openNewDatabase()
-  db = database.db
-  await migrate(db)
-})
-afterEach(() => database[Symbol.asyncDispose]())
+function useNewDatabase(): void {
+  beforeEach(async () => {
+    database = await openNewDatabase()
+    db = database.db
+    await migrate(db)
+  })
+  afterEach(() => database[Symbol.asyncDispose]())
+}
 
 // Each of these marks a time, as a node does when it starts, while it runs, and after a jump. Each
 // returns the doubt that is left, in ms.
@@ -44,6 +46,8 @@ const confirm = async (at: number): Promise<number> =>
   doubtLeftMs(await confirmClock(db, new Date(at)))
 
 describe('the clock is in doubt', () => {
+  useNewDatabase()
+
   test('not at the first start, nor after a deploy or a night', async () => {
     expect(await start(MONDAY)).toBe(0)
     expect(await run(MONDAY + MINUTE, MINUTE)).toBe(0)
@@ -114,13 +118,13 @@ describe('the clock is in doubt', () => {
 
 describe('with a retention of 90 days, the oldest row that stays', () => {
   const AGE = 90 * DAY
-  const span = (number: number, startsAt: number, hours: number): ClockSpan => ({
+  const span = (number: number, starts_at: number, hours: number): ClockSpan => ({
     number,
-    startsAt,
-    markedAt: startsAt + hours * HOUR,
-    steadyMs: hours * HOUR,
-    seenMs: hours * HOUR,
-    stoppedMs: 0,
+    starts_at,
+    marked_at: starts_at + hours * HOUR,
+    steady_ms: hours * HOUR,
+    seen_ms: hours * HOUR,
+    stopped_ms: 0,
   })
   const wrong = MONDAY - 100 * DAY
   const before = span(1, MONDAY - YEAR, 365 * 24)
@@ -180,7 +184,7 @@ describe('with a retention of 90 days, the oldest row that stays', () => {
 })
 
 /** Between two marks of an `Installation`. */
-const STEP = 4 * HOUR
+const STEP = 6 * HOUR
 
 /** An installation over months: its true time, its clock, and the rows that it stores while it runs.
  *  After each mark, no row may be old that is younger by the true time. */
@@ -251,6 +255,7 @@ class Installation {
 }
 
 describe('no row is deleted too early', () => {
+  useNewDatabase()
   let life: Installation
   beforeEach(() => {
     life = new Installation()

@@ -1,5 +1,6 @@
 /** Deliveries after the clock went back, or with clocks that differ. */
-import { expect, test } from 'vitest'
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, inject, test } from 'vitest'
 import { startReceiver } from '../receiver.ts'
 import { NEVER, newInstallation, newTenant } from './harness.ts'
 
@@ -68,3 +69,35 @@ test('the clock of the leader is slightly behind: first attempts do not wait for
   const median = waits.sort((a, b) => a - b)[4]
   expect(median).toBeLessThan(SWEEP_MS / 2)
 })
+
+test.runIf(inject('database') === 'postgres')(
+  'a worker that loses its lease while it reads the clock makes no attempt',
+  async () => {
+    await using installation = await newInstallation()
+    await using receiver = await startReceiver({ answers: [500, 204] })
+    const tenant = await newTenant(installation)
+    await tenant.subscribe(receiver.url)
+    let aheadMs = 0
+    const read = Promise.withResolvers<void>()
+    await installation.start({
+      now: () => new Date(Date.now() + aheadMs),
+      delays: '2,600,600,600,600,600,600,600,600',
+      async readClock() {
+        aheadMs = 0
+        // As when another worker leases the attempt.
+        await installation.db.write.raw(
+          `update pgboss.job set retry_count = retry_count + 1
+           where name = 'deliveries' and state = 'active'`,
+        )
+        read.resolve()
+      },
+    })
+    const { id } = await tenant.emitOne()
+    await tenant.reached(id, 'retrying')
+    // The queue leases the next attempt by the clock of the database.
+    aheadMs = -3 * HOUR_MS
+    await read.promise
+    await delay(1_000)
+    expect(receiver.requests).toHaveLength(1)
+  },
+)

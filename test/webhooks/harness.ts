@@ -39,7 +39,8 @@ export interface Accounts {
   newAccount(): Promise<{ accountId: string }>
 }
 
-export interface StartOptions extends Pick<EngineOptions, 'now' | 'horizonMs' | 'backgroundJobs'> {
+export interface StartOptions
+  extends Pick<EngineOptions, 'now' | 'readClock' | 'horizonMs' | 'backgroundJobs'> {
   delays?: string
   timeoutMs?: number
 }
