@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Starts cli/main.ts on the right version of Node.js. This file is plain JavaScript, so that older
-// versions can run it.
+// Starts cli/main.ts on the right version of Node.js, with the settings of --config. This file is
+// plain JavaScript, so that older versions can run it.
 import { spawn } from 'node:child_process'
 import { realpathSync } from 'node:fs'
 import module from 'node:module'
@@ -15,9 +15,8 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP']
 /** Less memory for `serve`: by default V8 lets the young generation grow to 128 MB, and the old one
  *  to four times its live objects. Embedded mode has the lower limits, because its PostgreSQL needs
  *  memory too. */
-const SERVE_OPTIONS = process.env.DATABASE_URL
-  ? ['--max-semi-space-size=16', '--heap-growing-percent=100']
-  : ['--max-semi-space-size=8', '--heap-growing-percent=50']
+const SERVE_OPTIONS = ['--max-semi-space-size=16', '--heap-growing-percent=100']
+const EMBEDDED_SERVE_OPTIONS = ['--max-semi-space-size=8', '--heap-growing-percent=50']
 /** Less memory for `serve`: by default glibc has 8 arenas for each processor, and keeps large
  *  blocks that were freed. */
 const SERVE_ENVIRONMENT = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576' }
@@ -28,17 +27,19 @@ const BRIEF_COMMANDS = ['generate', 'lint']
 const BRIEF_FLAGS = ['--no-turbofan', '--no-parallel-scavenge', '--no-concurrent-marking']
 
 const [major, minor] = process.versions.node.split('.').map(Number)
+const isSupported = major > MIN_VERSION[0] || (major === MIN_VERSION[0] && minor >= MIN_VERSION[1])
+const hasConfigFile = isSupported && (await applyConfigFile())
 // By default, libuv has four threads for the whole process. SQLite alone can use five, one for each
 // connection.
 process.env.UV_THREADPOOL_SIZE ??= '16'
 
 const isServe = process.argv[2] === 'serve'
 
-const isSupported = major > MIN_VERSION[0] || (major === MIN_VERSION[0] && minor >= MIN_VERSION[1])
-
-if (isSupported && isServe && canReplaceProcess()) {
+// Node.js reads some variables of the configuration file only at its start, for example
+// NODE_EXTRA_CA_CERTS.
+if (isSupported && (isServe || hasConfigFile) && canReplaceProcess()) {
   process.execve(process.execPath, [process.execPath, ...nodeArguments()], {
-    ...SERVE_ENVIRONMENT,
+    ...(isServe && SERVE_ENVIRONMENT),
     ...process.env,
   })
 } else if (isSupported) {
@@ -68,9 +69,27 @@ if (isSupported && isServe && canReplaceProcess()) {
   runUnder(node)
 }
 
+/** Replaces `--config FILE` in the arguments with variables in the environment. Returns false if the
+ *  arguments name no file. */
+async function applyConfigFile() {
+  if (!process.argv.some((arg) => arg.startsWith('--config'))) return false
+  const { takeConfigFile } = await import('../cli/config-file.ts')
+  try {
+    const taken = takeConfigFile(process.argv.slice(2), process.env)
+    if (taken === undefined) return false
+    Object.assign(process.env, taken.variables)
+    process.argv.splice(2, Number.POSITIVE_INFINITY, ...taken.args)
+    return true
+  } catch (error) {
+    console.error(error.message)
+    process.exit(1)
+  }
+}
+
 /** The arguments of Node.js that run this command again. */
 function nodeArguments() {
-  const options = isServe ? SERVE_OPTIONS : []
+  const serveOptions = process.env.DATABASE_URL ? SERVE_OPTIONS : EMBEDDED_SERVE_OPTIONS
+  const options = isServe ? serveOptions : []
   return [...options, ...process.execArgv, fileURLToPath(import.meta.url), ...process.argv.slice(2)]
 }
 

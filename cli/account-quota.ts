@@ -3,8 +3,9 @@ import { accountTransaction } from '../records/database/scope.ts'
 import { countUse, findQuotas, type QuotaName, quotaNames, setQuota } from '../records/quotas.ts'
 import { auditCommand } from './audit.ts'
 import { databaseCommand, toTable } from './commands.ts'
+import type { CommandDatabase } from './installation.ts'
 import { ACCOUNT_MEANING, lookUpAccount } from './lookup.ts'
-import type { CommandDatabase, Output } from './shell.ts'
+import type { Output } from './shell.ts'
 
 type QuotaChange = number | 'default'
 type QuotaChanges = Partial<Record<QuotaName, QuotaChange>>

@@ -4,8 +4,9 @@ import { accountTransaction, type WriteScope } from '../records/database/scope.t
 import { accountDocument } from './account-list.ts'
 import { auditCommand } from './audit.ts'
 import { databaseCommand } from './commands.ts'
+import type { CommandDatabase } from './installation.ts'
 import { ACCOUNT_MEANING, lookUpAccount } from './lookup.ts'
-import type { CommandDatabase, Output } from './shell.ts'
+import type { Output } from './shell.ts'
 
 export const suspend = databaseCommand({
   name: 'suspend',

@@ -36,6 +36,7 @@ const create = databaseCommand({
         'the name of the Account Owner (default: the part of the email before the @)',
       ),
   examples: ["muster account create --name 'Acme' --email ann@example.com --password -"],
+  schema: 'migrate',
   async run({ db, now }, options: NewUserOptions & { name: string }) {
     const [name, email, fullName, password] = checkAll(
       () => parseName('The account name', options.name),

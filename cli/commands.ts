@@ -1,6 +1,7 @@
 /** The form of the commands that work on the database, and of the lists that they print. */
 import type { Command } from 'commander'
-import { type CommandDatabase, examples, formatTable, type Output, type Shell } from './shell.ts'
+import type { CommandDatabase, SchemaUse } from './installation.ts'
+import { examples, formatTable, type Output, type Shell } from './shell.ts'
 
 /** Adds a command, or a group of commands, to its parent. */
 export type AddCommand = (parent: Command, shell: Shell) => void
@@ -15,6 +16,7 @@ interface DatabaseCommand<Args extends unknown[]> {
   examples: string[]
   /** Help below the examples. */
   notes?: string
+  schema?: SchemaUse
   /** Throws `UsageError` for arguments that do not fit together, before the database is opened. */
   check?(...args: Args): void
   run(database: CommandDatabase & Pick<Shell, 'print'>, ...args: Args): Promise<Output>
@@ -26,6 +28,7 @@ export function databaseCommand<Args extends unknown[]>({
   description,
   declare,
   notes,
+  schema,
   check,
   run,
   ...help
@@ -38,7 +41,10 @@ export function databaseCommand<Args extends unknown[]>({
     command.action(
       shell.action((...args: Args) => {
         check?.(...args)
-        return shell.withDatabase((database) => run({ ...database, print: shell.print }, ...args))
+        return shell.withDatabase(
+          (database) => run({ ...database, print: shell.print }, ...args),
+          schema,
+        )
       }),
     )
   }

@@ -43,15 +43,13 @@ contents of DATA_DIR/secret.key, or to your present SECRET_KEY.
             'DATABASE_URL is set, so the records are in PostgreSQL already. Use pg_dump, or unset DATABASE_URL ' +
               'to copy the database in DATA_DIR.',
           )
-        const lock = await acquireServeLock(
-          database.dataDir,
-          'Stop it first: the copy would lack the changes that it makes meanwhile.',
-        )
-        try {
-          return await shell.withDatabase(({ db, config }) => copy(shell, db, config, options))
-        } finally {
-          await lock.release()
-        }
+        return shell.withDatabase(async ({ db, config }) => {
+          const lock = await acquireServeLock(
+            database.dataDir,
+            'Stop it first: the copy would lack the changes that it makes meanwhile.',
+          )
+          return copy(shell, db, config, options).finally(() => lock.release())
+        })
       }),
     )
 }

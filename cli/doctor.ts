@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
 import type { Db } from '../records/database/open.ts'
 import type { Config } from '../server/config.ts'
@@ -72,9 +71,10 @@ async function openAndCheckDatabase(
   config: Config,
   environment: Shell['environment'],
 ): Promise<NamedFinding[]> {
-  const { openDatabase, sqliteFile, withoutPooler } = await import('../records/database/open.ts')
+  const { openDatabase, withoutPooler } = await import('../records/database/open.ts')
+  const { hasSqliteDatabase } = await import('./installation.ts')
   const { database } = config
-  if ('dataDir' in database && !existsSync(sqliteFile(database.dataDir)))
+  if ('dataDir' in database && !hasSqliteDatabase(database.dataDir))
     return runCheck('database', environment, () =>
       warning(
         `There is no database in ${database.dataDir} yet.`,
@@ -106,6 +106,7 @@ async function runDatabaseChecks(
   findings.push(...(await run('database', checks.checkPostgresSettings)))
   findings.push(...(await run('connections', checks.checkConnections)))
   findings.push(...(await run('disk', checks.checkDisk)))
+  findings.push(...(await run('backup', checks.checkBackup)))
   const schema = await run('schema', checks.checkSchema)
   findings.push(...schema)
   // The checks below need the tables of this version. `checkSchema` only warns of pending

@@ -83,6 +83,11 @@ async function newProgram(shell: Shell, args: string[]): Promise<Command> {
       'Participants, tasks, jobs, applications, exports and payments behind a JSON API with signed webhooks.',
     )
     .version(version)
+    .option('--config <file>', 'read settings from a file; environment variables override them')
+    // bin/muster.js reads the file before Node.js starts the command, and removes the option.
+    .on('option:config', () => {
+      throw new UsageError("option '--config <file>' needs the name of a file")
+    })
     .exitOverride()
     .configureHelp({ subcommandTerm: (command) => command.name() })
     .showHelpAfterError(USAGE_HINT)
@@ -92,7 +97,9 @@ async function newProgram(shell: Shell, args: string[]): Promise<Command> {
 With --json, a command prints only JSON.
 Exit status: 0 for success, 1 for an error (the message is on standard error), 2 for wrong usage.
 Settings are environment variables. DATA_DIR is the folder of the embedded database (./data by default).
-DATABASE_URL selects a PostgreSQL database instead.
+DATABASE_URL selects a PostgreSQL database instead. --config reads them from a file of lines NAME=value, such as the
+EnvironmentFile of a systemd unit.
+Only serve, dev, migrate and account create create a database or run migrations. copy does so in its target.
 
 Start with:
   $ muster serve

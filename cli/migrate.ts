@@ -4,12 +4,13 @@ import { databaseCommand } from './commands.ts'
 export const addCommand = databaseCommand({
   name: 'migrate',
   description:
-    'Run the pending migrations. Other commands that open the database do so, too. Use this one as a ' +
-    'separate step of a deployment.',
+    'Run the pending migrations. A start of the service and "muster account create" do so, too. All three create ' +
+    'the database if there is none. Use this command as a separate step of a deployment.',
   examples: [
     'muster migrate',
     'DATABASE_URL=postgres://muster@127.0.0.1/muster SECRET_KEY=… muster migrate',
   ],
+  schema: 'migrate',
   // The migrations ran when the database was opened.
   async run({ db, appliedMigrations: migrations }) {
     await assertSchema(db)

@@ -9,7 +9,7 @@ import {
 } from '../webhooks/rotate-secret-key.ts'
 import { proveSecretKeys } from '../webhooks/secret-keys.ts'
 import { commandGroup, databaseCommand } from './commands.ts'
-import type { CommandDatabase } from './shell.ts'
+import type { CommandDatabase } from './installation.ts'
 
 const rotate = databaseCommand({
   name: 'rotate',

@@ -62,7 +62,7 @@ With --json, the command prints one document {"url", "first_account"} when the s
       shell.action(async (options: ServeOptions): Promise<undefined> => {
         const { json = false, allowStale = false } = options
         if (!allowStale) await assertGenerated(ROOT)
-        const config = await shell.config()
+        const config = await shell.config({ createsFiles: true })
         const { database } = config
         // Two servers on one SQLite database would each attempt every delivery.
         const lock =

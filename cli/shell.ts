@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
 import { Refused } from '../errors.ts'
-import type { Db } from '../records/database/open.ts'
 import type { Config } from '../server/config.ts'
+import type { CommandDatabase, SchemaUse } from './installation.ts'
 
 /** The output of a command: `document` for --json, `text` otherwise. */
 export interface Output {
@@ -13,22 +13,14 @@ export interface Output {
   failed?: boolean
 }
 
-export interface CommandDatabase {
-  db: Db
-  config: Config
-  /** The time of the database. */
-  now: () => Date
-  /** The migrations that were applied just now, before the command's work. */
-  appliedMigrations: string[]
-}
-
 export type Environment = Record<string, string | undefined>
 
 export interface Shell {
   environment: Environment
-  config(): Promise<Config>
-  /** Opens the database, runs pending migrations and then `work`, and closes the database. */
-  withDatabase<T>(work: (database: CommandDatabase) => Promise<T>): Promise<T>
+  /** Creates `DATA_DIR` and its secret key only if `createsFiles` is true. */
+  config(options?: { createsFiles: boolean }): Promise<Config>
+  /** Opens the database, runs `work`, and closes the database. */
+  withDatabase<T>(work: (database: CommandDatabase) => Promise<T>, schema?: SchemaUse): Promise<T>
   /** Converts a function of the command's arguments and options to an action of commander. The
    *  action prints the returned output. A function that returns nothing prints its own output. */
   action<Args extends unknown[]>(
@@ -40,39 +32,21 @@ export interface Shell {
 
 export function newShell(environment: Environment): Shell {
   const print = (text: string): void => void process.stdout.write(`${text}\n`)
-  const config: Shell['config'] = async () => {
+  const config: Shell['config'] = async (options = { createsFiles: false }) => {
     // The databases, keys and backups that a command creates are for its user only.
     process.umask(0o077)
     const { readConfig } = await import('../server/config.ts')
-    return readConfig(environment)
+    return readConfig(environment, options)
   }
   const shell: Shell = {
     environment,
     config,
     print,
     exitStatus: 0,
-    async withDatabase(work) {
-      const settings = await config()
-      const [
-        { openDatabase, withoutPooler },
-        { migrate, withSetupLock },
-        { Clock },
-        { useClockForIds },
-      ] = await Promise.all([
-        import('../records/database/open.ts'),
-        import('../records/database/migrate.ts'),
-        import('../records/database/clock.ts'),
-        import('../records/ids.ts'),
-      ])
-      const db = openDatabase(withoutPooler(settings.database))
-      try {
-        const migrated = await withSetupLock(settings.database, () => migrate(db))
-        const { now } = await Clock.open(db)
-        useClockForIds(now)
-        return await work({ db, config: settings, now, appliedMigrations: migrated })
-      } finally {
-        await db.close()
-      }
+    async withDatabase(work, schema = 'current') {
+      const settings = await config({ createsFiles: schema === 'migrate' })
+      const { withInstallation } = await import('./installation.ts')
+      return withInstallation(settings, schema, work)
     },
     action<Args extends unknown[]>(run: (...args: Args) => Promise<Output | undefined>) {
       return async (...argsAndCommand: [...Args, Command]) => {

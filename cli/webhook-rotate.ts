@@ -5,8 +5,9 @@ import { findSealingKey } from '../webhooks/secret-keys.ts'
 import { newSecret, sealSecret } from '../webhooks/transport/secret.ts'
 import { auditWebhook } from './audit.ts'
 import { databaseCommand } from './commands.ts'
+import type { CommandDatabase } from './installation.ts'
 import { lookUpWebhookAccount } from './lookup.ts'
-import type { CommandDatabase, Output } from './shell.ts'
+import type { Output } from './shell.ts'
 
 export const rotate = databaseCommand({
   name: 'rotate',

@@ -14,6 +14,7 @@ import {
 } from 'node:fs'
 import { basename, join } from 'node:path'
 import { Refused } from '../errors.ts'
+import { giveToFolderOwner } from '../records/database/owner.ts'
 import type { SecretKeys } from '../webhooks/transport/secret.ts'
 
 /** Names the file of the key in messages. Hides the path of the folder, because users of the
@@ -107,6 +108,7 @@ function createKey(dataDir: string, file: string): void {
   if (existsSync(file)) return
   const draft = `${file}.${process.pid}`
   writeFileSync(draft, `${newKey()}\n`, { mode: 0o600, flush: true })
+  giveToFolderOwner(draft)
   try {
     linkSync(draft, file)
   } catch (error) {
@@ -120,6 +122,7 @@ function createKey(dataDir: string, file: string): void {
 function writeAtomically(dataDir: string, file: string, key: string): void {
   const draft = `${file}.draft`
   writeFileSync(draft, `${key}\n`, { mode: 0o600, flush: true })
+  giveToFolderOwner(draft)
   renameSync(draft, file)
   syncFolder(dataDir)
 }

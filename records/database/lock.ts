@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 import sqlite3 from 'sqlite3'
 import { Refused } from '../../errors.ts'
 import { errorCode } from './errors.ts'
+import { giveToFolderOwner } from './owner.ts'
 
 export class FileLocked extends Refused {
   override name = 'FileLocked'
@@ -22,6 +23,7 @@ export async function acquireFileLock(file: string, waitMs: number): Promise<Fil
   const close = (): Promise<void> => new Promise((resolve) => database.close(() => resolve()))
   try {
     await execute(database, `PRAGMA busy_timeout = ${Math.round(waitMs)}; BEGIN EXCLUSIVE`)
+    giveToFolderOwner(file)
   } catch (error) {
     await close()
     if (errorCode(error) === 'SQLITE_BUSY')

@@ -98,7 +98,7 @@ async function listPending({ write }: Db): Promise<Migration[]> {
 }
 
 /** Throws `Refused` for a database older than the first release whose table has another name. */
-async function hasMigrationsTable({ write }: Db): Promise<boolean> {
+export async function hasMigrationsTable({ write }: Db): Promise<boolean> {
   if (await write.schema.hasTable('migrations')) return true
   if (await write.schema.hasTable('knex_migrations')) throw new Refused(OLDER_THAN_FIRST_RELEASE)
   return false

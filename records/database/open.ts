@@ -13,6 +13,7 @@ import {
   poolUse,
 } from './knex-internals.ts'
 import { type ConnectionLimits, DEFAULT_LIMITS } from './limits.ts'
+import { giveToFolderOwner } from './owner.ts'
 import type { PoolerTolerantConnection } from './pooler.ts'
 import { SharedCommits } from './shared-commits.ts'
 
@@ -182,6 +183,8 @@ function openSqlite(filename: string): Db {
         ) {
           const isEmpty = (statSync(filename, { throwIfNoEntry: false })?.size ?? 0) === 0
           const all = [BUSY_TIMEOUT, ...(isEmpty ? [AUTO_VACUUM] : []), ...pragmas]
+          // Before the first write: SQLite gives the owner of this file the files of the WAL, too.
+          if (isEmpty) giveToFolderOwner(filename)
           connection.exec(all.map((pragma) => `PRAGMA ${pragma};`).join(''), done)
         },
       },

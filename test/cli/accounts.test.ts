@@ -7,6 +7,7 @@ const NEW_MEMBER = ['--email', 'bob@example.com', '--role', 'member', '--passwor
 describe('account list', () => {
   it('says that there are no accounts yet', async () => {
     await using muster = await newMuster()
+    await muster.run(['migrate'])
     expect((await muster.run(['account', 'list'])).stdout).toContain('No accounts yet.')
   })
 

@@ -220,6 +220,7 @@ describe('key create, list and revoke', () => {
     },
   ])('refuse an unknown user or key: $args', async ({ args, message }) => {
     await using muster = await newMuster()
+    await muster.run(['migrate'])
     expect(await muster.run(args)).toEqual({ status: 1, stdout: '', stderr: message })
   })
 })

@@ -1,9 +1,20 @@
 import { execFileSync } from 'node:child_process'
-import { chmod, readdir, stat } from 'node:fs/promises'
+import { chmod, chown, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
-import { accountOptions, BIN, newMuster, SECRET_KEY, waitForOutput } from './muster.ts'
+import { openDatabase } from '../../records/database/open.ts'
+import { NOBODY } from '../postgres.ts'
+import {
+  accountOptions,
+  BIN,
+  type Muster,
+  newAccount,
+  newMuster,
+  SECRET_KEY,
+  waitForDocument,
+  waitForOutput,
+} from './muster.ts'
 import { otherNodes } from './nodes.ts'
 
 /** The words and arguments of every command. */
@@ -12,7 +23,7 @@ const COMMANDS = [
   ['dev'],
   ['migrate'],
   ['doctor'],
-  ['backup', '<file>'],
+  ['backup', '<path>'],
   ['copy'],
   ['generate'],
   ['lint', '[folder]'],
@@ -127,8 +138,6 @@ it('--version prints the version of the package', async () => {
   })
 })
 
-const WEBHOOK = ['--account', 'x', '--url', 'https://example.com']
-
 describe('wrong usage', () => {
   it.each<[args: string[], message: RegExp]>([
     [[], /Usage: muster/],
@@ -137,7 +146,7 @@ describe('wrong usage', () => {
     [['key', 'lst'], /Did you mean list\?/],
     [['migrate', '--bogus'], /unknown option '--bogus'/],
     [['migrate', 'now'], /too many arguments/],
-    [['backup'], /missing required argument 'file'/],
+    [['backup'], /missing required argument 'path'/],
     [['key', 'list'], /required option '--email <email>' not specified/],
     [
       ['account', 'create', '--email', 'ann@example.com'],
@@ -153,15 +162,6 @@ describe('wrong usage', () => {
     ],
     [['deliveries', 'list', '--webhook', 'x', '--state', 'lost'], /option '--state <state>'/],
     [['deliveries', 'list', '--webhook', 'x', '--limit', '0'], /option '--limit <n>'/],
-    [
-      ['webhook', 'create', ...WEBHOOK, '--events', 'cat.fed'],
-      /option '--events <list>': "cat.fed"/,
-    ],
-    [['webhook', 'create', ...WEBHOOK, '--events', 'webhook.test'], /"webhook.test"/],
-    [
-      ['webhook', 'create', '--account', 'x', '--url', 'ftp://a', '--events', 'cat.fed'],
-      /"cat.fed" is not an event type\..*\nThe URL must begin with https/,
-    ],
     [['help', 'bogus', 'create'], /unknown command 'bogus'/],
     [
       ['webhook', 'send-missed', 'x', '--since', 'yesterday'],
@@ -271,6 +271,35 @@ describe('settings', () => {
       expect((await stat(join(muster.dataDir, file))).mode & 0o077, file).toBe(0)
   })
 
+  it.runIf(process.getuid?.() === 0)(
+    'root gives the files that it creates to the owner of the data directory',
+    async () => {
+      await using muster = await newMuster()
+      await chown(muster.dataDir, NOBODY, NOBODY)
+      await newAccount(muster)
+      await muster.run(['secret-key', 'rotate'])
+      await using backups = await newMuster()
+      await muster.run(['backup', '--keep', '1', backups.dataDir])
+      const files = await readdir(muster.dataDir)
+      expect(files.sort()).toEqual([
+        'last-backup.json',
+        'muster.sqlite',
+        'secret.key',
+        'secret.key.previous',
+        'setup.lock',
+      ])
+      for (const file of files) {
+        const { uid, gid } = await stat(join(muster.dataDir, file))
+        expect([uid, gid], file).toEqual([NOBODY, NOBODY])
+      }
+      // A command that is killed leaves the files of the WAL.
+      const db = openDatabase({ dataDir: muster.dataDir })
+      await db.read('accounts').first('id')
+      expect((await stat(join(muster.dataDir, 'muster.sqlite-wal'))).uid).toBe(NOBODY)
+      await db.close()
+    },
+  )
+
   it('reports an unreachable database in one message', async () => {
     await using muster = await newMuster()
     const environment = { DATABASE_URL: 'postgres://127.0.0.1:1/muster', SECRET_KEY }
@@ -280,6 +309,100 @@ describe('settings', () => {
       'The database cannot be reached or is overloaded: connect ECONNREFUSED 127.0.0.1:1. ' +
         'Check DATABASE_URL, the server and the network.\n',
     )
+  })
+})
+
+describe('--config', () => {
+  const newFile = async (muster: Muster, text: string): Promise<string> => {
+    const file = join(muster.dataDir, 'settings.env')
+    await writeFile(file, text)
+    return file
+  }
+
+  it('reads settings from a file, before or after the command', async () => {
+    await using muster = await newMuster()
+    const { account_id } = await newAccount(muster)
+    const text = [
+      '# A comment',
+      '; another',
+      '',
+      `DATA_DIR=${muster.dataDir}\r`,
+      'BASE_URL="https://example.com/#a"',
+      "NODE_ENV='production'",
+      'SIGN_UP=',
+    ].join('\n')
+    const file = await newFile(muster, text)
+    const options = { environment: { DATA_DIR: '' } }
+    for (const args of [
+      ['--config', file, 'account', 'list', '--json'],
+      [`--config=${file}`, 'account', 'list', '--json'],
+      ['account', 'list', '--json', '--config', file],
+    ]) {
+      const { status, stdout } = await muster.run(args, options)
+      expect([status, JSON.parse(stdout)]).toEqual([
+        0,
+        [expect.objectContaining({ id: account_id })],
+      ])
+    }
+    const { findings } = await muster.json(['--config', file, 'doctor'], options)
+    expect(findings[0].text).toContain('BASE_URL https://example.com/#a.')
+    expect(findings[1].text).toContain('METRICS_PORT is not set')
+  })
+
+  it('sets the variables that Node.js reads at its start', async () => {
+    await using muster = await newMuster()
+    const file = await newFile(muster, 'NODE_OPTIONS=--unknown-option')
+    const { stderr } = await muster.run(['--config', file, 'lint', '--help'])
+    expect(stderr).toContain('--unknown-option is not allowed in NODE_OPTIONS')
+  })
+
+  it('starts the service with the settings of the file', async () => {
+    await using muster = await newMuster()
+    const file = await newFile(muster, `DATA_DIR=${muster.dataDir}\nPORT=0\nLOG_LEVEL=silent`)
+    const options = { environment: { DATA_DIR: '' } }
+    const serving = muster.start(['--config', file, 'serve', '--json'], options)
+    expect(await waitForDocument(serving)).toHaveProperty('first_account.email')
+    serving.process.kill('SIGINT')
+    expect((await serving.ended).status).toBe(0)
+  })
+
+  it('a variable that is set overrides the file', async () => {
+    await using muster = await newMuster()
+    await using other = await newMuster()
+    await newAccount(muster)
+    const file = await newFile(muster, `DATA_DIR=${other.dataDir}`)
+    expect(await muster.json(['--config', file, 'account', 'list'])).toHaveLength(1)
+  })
+
+  it.each([
+    ['no assignment', 'DATA_DIR'],
+    ['a name that is none', 'export DATA_DIR=/x'],
+    ['# in a value without quotes', 'SECRET_KEY=secret#key'],
+    ['a quote without its end', 'SECRET_KEY="secret'],
+    ['text after the quotes', 'SECRET_KEY="secret" # mine'],
+  ])('refuses a line with %s, and does not show it', async (_, line) => {
+    await using muster = await newMuster()
+    const file = await newFile(muster, `PORT=0\n${line}\n`)
+    const { status, stdout, stderr } = await muster.run(['--config', file, 'account', 'list'])
+    expect([status, stdout]).toEqual([1, ''])
+    expect(stderr).toMatch(/^Line 2 of \S+settings\.env is not a setting\. Write NAME=value/)
+    expect(stderr).not.toMatch(/secret#|"secret|\/x/)
+  })
+
+  it('refuses a missing file, and an option without a file', async () => {
+    await using muster = await newMuster()
+    const file = join(muster.dataDir, 'missing.env')
+    expect(await muster.run(['--config', file, 'doctor'])).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^The file of --config cannot be read: ENOENT: .*missing\.env/),
+    })
+    expect(await muster.run(['doctor', '--config'])).toMatchObject({ status: 2, stdout: '' })
+    const second = await newFile(muster, 'PORT=0')
+    const twice = await muster.run(['--config', second, '--config', second, 'doctor'])
+    expect(twice).toEqual({ status: 1, stdout: '', stderr: 'Use --config only once.\n' })
+    expect(await muster.run(['doctor', '--config='])).toMatchObject({ status: 2, stdout: '' })
+    expect(await readdir(muster.dataDir)).toEqual(['settings.env'])
   })
 })
 

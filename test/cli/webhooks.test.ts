@@ -99,6 +99,21 @@ describe('webhook create', () => {
     expect(await signingSecret(muster, accountId, id)).toBe(secret)
   })
 
+  it.each<[url: string, events: string, message: RegExp]>([
+    ['https://example.com', 'cat.fed', /option '--events <list>': "cat.fed"/],
+    ['https://example.com', 'webhook.test', /"webhook.test"/],
+    ['ftp://a', 'cat.fed', /"cat.fed" is not an event type\..*\nThe URL must begin with https/],
+  ])('to %s for %s: exits with 2 and names the mistakes', async (url, events, message) => {
+    await using muster = await newMuster()
+    await muster.run(['migrate'])
+    const args = ['webhook', 'create', '--account', 'x', '--url', url, '--events', events]
+    expect(await muster.run(args)).toEqual({
+      status: 2,
+      stdout: '',
+      stderr: expect.stringMatching(message),
+    })
+  })
+
   it('accepts http only to allowed IP addresses', async () => {
     await using muster = await newMuster()
     const { account_id: account } = await newAccount(muster)
@@ -357,6 +372,7 @@ describe('a command with an unknown ID', () => {
     [['bulk', 'pause', UNKNOWN], `There is no bulk job ${UNKNOWN}\n`],
   ])('%j is refused', async (args, message) => {
     await using muster = await newMuster()
+    await muster.run(['migrate'])
     expect(await muster.run([...args, '--json'])).toEqual({
       status: 1,
       stdout: '',

@@ -142,6 +142,7 @@ describe.skipIf(inject('database') !== 'postgres')('copy', () => {
   test('a source without accounts: refused', async () => {
     await using target = await newDatabase()
     await using muster = await newMuster()
+    await muster.run(['migrate'])
     expect(await muster.run(['copy', '--to', urlOf(target)])).toMatchObject(
       refused('The database in DATA_DIR has no accounts.'),
     )
