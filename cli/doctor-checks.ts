@@ -3,6 +3,7 @@
 import { constants, existsSync } from 'node:fs'
 import { access, statfs } from 'node:fs/promises'
 import { Clock } from '../records/database/clock.ts'
+import { findLastBackup } from '../records/database/last-backup.ts'
 import { DEFAULT_LIMITS } from '../records/database/limits.ts'
 import { listPendingMigrations } from '../records/database/migrate.ts'
 import { type Db, sqliteFile } from '../records/database/open.ts'
@@ -22,7 +23,7 @@ import { findSecretKeyState } from '../records/secret-keys.ts'
 import type { Config } from '../server/config.ts'
 import { findSecretKeyProblem } from '../webhooks/secret-keys.ts'
 import { type Finding, type Findings, ok, problem, warning } from './doctor-findings.ts'
-import { formatBytes, GIGABYTE, MEGABYTE } from './shell.ts'
+import { formatBytes, formatTime, GIGABYTE, MEGABYTE } from './shell.ts'
 
 export interface Installation {
   db: Db
@@ -35,6 +36,8 @@ const LOW_DISK_BYTES = 2 * GIGABYTE
 const FULL_DISK_BYTES = 200 * MEGABYTE
 const MAX_OFFSET_MS = 1_000
 const HOUR_MS = 3_600_000
+/** Two days, as in the alert MusterBackupOld. */
+const MAX_BACKUP_AGE_MS = 48 * HOUR_MS
 
 export function checkConfiguration(config: Config): Findings {
   const { database, role, baseUrl, isProduction, metricsPort, webhookAllowedRanges } = config
@@ -190,6 +193,16 @@ export async function checkConnections({ db, config }: Installation): Promise<Fi
   return free < needed
     ? warning(`${text}.`, 'Raise max_connections, or lower DATABASE_POOL_SIZE.')
     : ok(`${text}.`)
+}
+
+/** Only `muster backup` records its backups, so nothing is known about those of PostgreSQL. */
+export async function checkBackup({ config: { database } }: Installation): Promise<Findings> {
+  if (!('dataDir' in database)) return []
+  const last = await findLastBackup(database.dataDir)
+  const remedy = 'Back up every day: see "Back up" in docs/operations.md.'
+  if (last === undefined) return warning('There is no backup.', remedy)
+  const text = `The last backup is of ${formatTime(last.takenAt)}: ${last.file}.`
+  return Date.now() - last.takenAt > MAX_BACKUP_AGE_MS ? warning(text, remedy) : ok(text)
 }
 
 export async function checkDisk({ db, config: { database } }: Installation): Promise<Findings> {

@@ -27,6 +27,7 @@ import { type HttpServer, listen, urlOf } from './http.ts'
 import { newMetrics } from './metrics.ts'
 import {
   newRemovalMetrics,
+  reportBackup,
   reportClock,
   reportDatabase,
   reportPools,
@@ -141,6 +142,7 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
       parts.engine = await startDelivery({ db, config, now, readClock, log, onAttempt, thread })
       reportDeliveries(registry, parts.engine)
       reportDatabase(registry, db, now)
+      reportBackup(registry, config)
       const hourly = startHousekeeping('hour', housekeeping)
       const afterDays = config.disableWebhooksAfterDays
       parts.backgroundWork.push(hourly, startDisablingDeadWebhooks({ db, clock, log, afterDays }))

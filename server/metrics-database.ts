@@ -1,6 +1,7 @@
 /** The metrics of the database, of the work that waits in it, and of what is removed from it. */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { PoolUse } from '../records/database/knex-internals.ts'
+import { findLastBackup } from '../records/database/last-backup.ts'
 import type { Db } from '../records/database/open.ts'
 import { findPausedAt } from '../records/delivery-pause.ts'
 import { removalRules } from '../records/removal-rules.ts'
@@ -12,6 +13,7 @@ import {
 } from '../records/reports/database-state.ts'
 import { countWebhookStates } from '../records/reports/webhook-health.ts'
 import type { ServerClock } from './clock.ts'
+import type { Config } from './config.ts'
 import { addGauge, addLabelledGauge } from './metrics.ts'
 import type { RequestLog } from './request-log.ts'
 
@@ -62,6 +64,20 @@ export function reportDatabase(registry: Registry, db: Db, now: () => Date): voi
     'muster_database_wal_bytes',
     'Size of the write-ahead log. PostgreSQL shows it to members of pg_monitor only.',
     () => findWalBytes(db),
+  )
+}
+
+/** Nothing is known about the backups of PostgreSQL. */
+export function reportBackup(registry: Registry, { database }: Pick<Config, 'database'>): void {
+  addGauge(
+    registry,
+    'muster_last_backup_timestamp_seconds',
+    'When "muster backup" took the last backup. 0: never. No value in PostgreSQL mode.',
+    async () => {
+      if (!('dataDir' in database)) return undefined
+      const last = await findLastBackup(database.dataDir)
+      return (last?.takenAt ?? 0) / 1_000
+    },
   )
 }
 

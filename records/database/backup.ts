@@ -1,30 +1,81 @@
 import { randomUUID } from 'node:crypto'
-import { link, open, rm } from 'node:fs/promises'
+import { link, open, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { Refused } from '../../errors.ts'
 import { errorCode } from './errors.ts'
 import type { Db } from './open.ts'
+import { type Sql, select } from './statements.ts'
 
-/** Copies a snapshot of the SQLite database to a new file and returns its size in bytes. Reads and
- *  writes continue. The file appears complete and synced, or not at all. Throws `Refused` if the
- *  file exists, or its folder is missing or not writable. */
-export async function writeBackup(db: Db, file: string): Promise<number> {
+export interface Backup {
+  byteSize: number
+  accounts: number
+  /** Epoch milliseconds. Null: there are no events. */
+  newestEventAt: number | null
+}
+
+/** The names of the backups in a folder. They sort by time. */
+const NAME = /^muster-\d{8}T\d{6}Z\.sqlite$/
+
+/** Copies a snapshot of the SQLite database to a new file, and checks the copy. Reads and writes
+ *  continue. The file appears complete, checked and synced, or not at all. Throws `Refused` if the
+ *  copy is damaged, the file exists, or its folder is missing or not writable. */
+export async function writeBackup({ write }: Db, file: string): Promise<Backup> {
   const draft = `${file}.${randomUUID()}.partial`
   try {
     // VACUUM INTO accepts an empty file. The mode of this file keeps the backup private throughout.
     const empty = await open(draft, 'wx', 0o600)
     await empty.close()
-    await db.write.raw('vacuum into ?', [draft])
+    await write.raw('vacuum into ?', [draft])
+    await write.raw('attach ? as copy', [draft])
+    const found = await checkCopy(write).finally(() => write.raw('detach copy'))
     const copy = await open(draft, 'r+')
     await copy.sync()
     const { size } = await copy.stat()
     await copy.close()
     await link(draft, file)
-    return size
+    return { byteSize: size, ...found }
   } catch (error) {
     throw toRefused(file, error) ?? error
   } finally {
     await rm(draft, { force: true })
   }
+}
+
+/** The copy may be of an older version: it has accounts and events since the first release. */
+async function checkCopy(sql: Sql): Promise<Omit<Backup, 'byteSize'>> {
+  const [damage] = await select<{ integrity_check: string }>(
+    sql,
+    'pragma copy.integrity_check(1)',
+    [],
+  )
+  const [orphan] = await select<{ table: string }>(sql, 'pragma copy.foreign_key_check', [])
+  if (damage?.integrity_check !== 'ok' || orphan !== undefined)
+    throw new Refused(
+      'The copy is damaged, so it was deleted: ' +
+        `${orphan ? `a row of ${orphan.table} points to a missing row` : damage?.integrity_check}. ` +
+        'Keep your earlier backups, and check the database:  muster doctor',
+    )
+  const [found] = await select<{ accounts: number; newest: number | null }>(
+    sql,
+    `select (select count(*) from copy.accounts) as accounts,
+       (select max(created_at) from copy.events) as newest`,
+    [],
+  )
+  return { accounts: found?.accounts ?? 0, newestEventAt: found?.newest ?? null }
+}
+
+/** The name of a backup in a folder of backups. */
+export function backupName(at: Date): string {
+  return `muster-${at.toISOString().replace(/[-:]|\.\d+/g, '')}.sqlite`
+}
+
+/** Deletes all but the newest `keep` backups of `folder`, and returns the deleted files. Leaves files
+ *  with other names alone. */
+export async function deleteOldBackups(folder: string, keep: number): Promise<string[]> {
+  const names = (await readdir(folder)).filter((name) => NAME.test(name)).sort()
+  const files = names.slice(0, -keep).map((name) => join(folder, name))
+  for (const file of files) await rm(file)
+  return files
 }
 
 function toRefused(file: string, error: unknown): Refused | undefined {

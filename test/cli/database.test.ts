@@ -1,5 +1,6 @@
 import { readdir, stat, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
 import { listAccountIds } from '../../records/accounts.ts'
 import { openDatabase } from '../../records/database/open.ts'
@@ -38,7 +39,13 @@ describe('backup', () => {
 
     const backup = await muster.json(['backup', file])
     const { size, mode } = await stat(file)
-    expect(backup).toEqual({ file, byte_size: size })
+    expect(backup).toEqual({
+      file,
+      byte_size: size,
+      accounts: 1,
+      newest_event_at: null,
+      deleted: [],
+    })
     expect(mode & 0o777).toBe(0o600)
     expect(await readdir(restored.dataDir)).toEqual(['muster.sqlite'])
 
@@ -47,8 +54,40 @@ describe('backup', () => {
     await db.close()
   })
 
+  it('keeps the newest backups of a folder, and leaves other files alone', async () => {
+    await using muster = await newMuster()
+    await using folder = await newMuster()
+    await muster.run(['migrate'])
+    const others = ['muster.sqlite', 'muster-20260101T000000Z.sqlite.gz', 'muster-2026.sqlite']
+    const old = ['muster-20260101T000000Z.sqlite', 'muster-20260102T000000Z.sqlite']
+    for (const name of [...others, ...old]) await writeFile(join(folder.dataDir, name), '')
+    const { file, deleted } = await muster.json(['backup', '--keep', '2', folder.dataDir])
+    expect(deleted).toEqual([join(folder.dataDir, 'muster-20260101T000000Z.sqlite')])
+    expect((await readdir(folder.dataDir)).sort()).toEqual(
+      [...others, 'muster-20260102T000000Z.sqlite', basename(file)].sort(),
+    )
+  })
+
+  it('deletes a damaged copy, keeps the earlier backups, and says what is damaged', async () => {
+    await using muster = await newMuster()
+    await using folder = await newMuster()
+    await newAccount(muster)
+    const earlier = join(folder.dataDir, 'muster-20260101T000000Z.sqlite')
+    await writeFile(earlier, '')
+    const path = join(muster.dataDir, 'muster.sqlite')
+    const source = new DatabaseSync(path, { enableForeignKeyConstraints: false })
+    source.exec("update users set account_id = 'nowhere'")
+    source.close()
+    const { status, stdout, stderr } = await muster.run(['backup', '--keep', '1', folder.dataDir])
+    expect([status, stdout]).toEqual([1, ''])
+    expect(stderr).toMatch(/^The copy is damaged, so it was deleted: a row of users points to/)
+    expect(await readdir(folder.dataDir)).toEqual([basename(earlier)])
+    expect(await readdir(muster.dataDir)).not.toContain('last-backup.json')
+  })
+
   it('refuses an existing file, a missing folder, and PostgreSQL', async () => {
     await using muster = await newMuster()
+    await muster.run(['migrate'])
     const file = join(muster.dataDir, 'there')
     await writeFile(file, 'precious')
     expect(await muster.run(['backup', file])).toEqual({

@@ -1,4 +1,4 @@
-import { readdir, rm } from 'node:fs/promises'
+import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { damageFile, execute, install, runWithModes } from './broken-installations.ts'
@@ -48,6 +48,24 @@ const DEFECTS: Defect[] = [
     level: 'warning',
     check: 'configuration',
     text: /^BASE_URL is not https/,
+  },
+  {
+    state: 'an installation without a backup',
+    prepare: install,
+    level: 'warning',
+    check: 'backup',
+    text: /^There is no backup\.$/,
+  },
+  {
+    state: 'a backup of three days ago',
+    async prepare(muster) {
+      await install(muster)
+      const last = { file: '/backups/old.sqlite', takenAt: Date.now() - 72 * 3_600_000 }
+      await writeFile(join(muster.dataDir, 'last-backup.json'), JSON.stringify(last))
+    },
+    level: 'warning',
+    check: 'backup',
+    text: /^The last backup is of \S+Z: \/backups\/old\.sqlite\.$/,
   },
   {
     state: 'an unreachable PostgreSQL',

@@ -1,4 +1,5 @@
 /** `muster doctor` beside a running service. */
+import { join } from 'node:path'
 import { expect, inject, it } from 'vitest'
 import { openDatabase } from '../../records/database/open.ts'
 import { newMuster } from '../cli/muster.ts'
@@ -10,6 +11,8 @@ it('doctor: every check of a healthy service is ok', async () => {
   await using muster = await newMuster()
   const options = { environment: database.environment }
   const serving = await startServing(muster, options)
+  const isEmbedded = 'DATA_DIR' in database.environment
+  if (isEmbedded) await muster.json(['backup', join(muster.dataDir, 'backup.sqlite')], options)
   const { status, stdout, stderr } = await muster.run(['doctor'], options)
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
   const [headings = '', ...lines] = stdout.trimEnd().split('\n')
@@ -20,6 +23,7 @@ it('doctor: every check of a healthy service is ok', async () => {
     ['ok', 'database'],
     ['ok', 'connections'],
     ['ok', 'disk'],
+    ...(isEmbedded ? [['ok', 'backup']] : []),
     ['ok', 'schema'],
     ['ok', 'clock'],
     ['ok', 'secret key'],

@@ -103,14 +103,18 @@ test('compose.yaml sets only variables that docs/settings.md lists', async () =>
   }
 })
 
-test.skipIf(!isInstalled('systemd-analyze'))('systemd accepts the unit', async () => {
+test.skipIf(!isInstalled('systemd-analyze'))('systemd accepts the units', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'muster-unit-'))
   try {
-    const unit = await readRoot('deploy/muster.service')
-    const file = join(directory, 'muster.service')
-    // The verification requires that the program exists.
-    await writeFile(file, unit.replace('/usr/bin/node', process.execPath))
-    const { stdout, stderr } = await run('systemd-analyze', ['verify', file])
+    const files: string[] = []
+    for (const name of ['muster.service', 'muster-backup.service', 'muster-backup.timer']) {
+      const unit = await readRoot(`deploy/${name}`)
+      const file = join(directory, name)
+      // The verification requires that the program exists.
+      await writeFile(file, unit.replace('/usr/bin/node', process.execPath))
+      files.push(file)
+    }
+    const { stdout, stderr } = await run('systemd-analyze', ['verify', ...files])
     expect(stdout + stderr).toBe('')
   } finally {
     await rm(directory, { recursive: true })
