@@ -37,7 +37,7 @@ export async function findCountedPrincipal(
   const keyAndPoints = `select ?::text || ':' || "userId", ?::integer from principal
      where "isActive" and not "isSuspended"`
   const [row] = await select<PrincipalRow & CountedRow>(
-    db.write,
+    db.read,
     `with principal as (${FIND_PRINCIPAL}), counted as (${countPointsSql(keyAndPoints, windowSeconds * 1_000)})
      select principal.*, counted.points, counted.ms_left from principal left join counted on true`,
     [tokenHash, name, requests],

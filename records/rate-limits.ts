@@ -2,6 +2,7 @@
 import { NOW_SQL } from './database/clock.ts'
 import type { Db } from './database/open.ts'
 import { select } from './database/statements.ts'
+import { WITHOUT_WAIT } from './database/without-wait.ts'
 import { type RemovalRun, removeRows } from './removal-run.ts'
 
 /** By one clock, no stored window ends later than a window that begins now. If one does, the clock
@@ -15,7 +16,8 @@ export interface RateLimitWindow {
 }
 
 /** A statement that counts points. A window begins with its first points, by the clock of the
- *  database. `source`: a query for the key and the points. */
+ *  database. `source`: a query for the key and the points. Reads count points, too, so a count does
+ *  not wait for a standby. */
 export function countPointsSql(source: string, windowMs: number): string {
   const now = `excluded.expire - ${windowMs}`
   const hasEnded = `(counted.expire <= ${now}
@@ -25,7 +27,7 @@ export function countPointsSql(source: string, windowMs: number): string {
     on conflict (key) do update set
       points = case when ${hasEnded} then excluded.points else counted.points + excluded.points end,
       expire = case when ${hasEnded} then excluded.expire else counted.expire end
-    returning points, expire - ${NOW_SQL} as ms_left`
+    returning points, expire - ${NOW_SQL} as ms_left, ${WITHOUT_WAIT}`
 }
 
 export interface CountedRow {
@@ -45,7 +47,7 @@ export async function countPoints(
   windowMs: number,
 ): Promise<RateLimitWindow> {
   const text = countPointsSql('select ?::text, ?::integer', windowMs)
-  const [row] = await select<CountedRow>(db.write, text, [key, points], `count_points_${windowMs}`)
+  const [row] = await select<CountedRow>(db.read, text, [key, points], `count_points_${windowMs}`)
   if (row === undefined) throw new Error('PostgreSQL did not return the count of a rate limit')
   return windowFromRow(row)
 }

@@ -2,6 +2,7 @@
 import type { Db } from './database/open.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
+import { relaxedTransaction } from './database/transaction.ts'
 import { newId } from './ids.ts'
 import { type RemovalRun, removeRows } from './removal-run.ts'
 import { DAY_MS } from './time-units.ts'
@@ -117,15 +118,18 @@ export async function findSignedIn(
 /** Updates the time of the last request, at most once a minute. */
 export async function updateLastSeen(db: Db, session: Session, now: Date): Promise<void> {
   if (now.getTime() - session.lastSeenAt < LAST_SEEN_PRECISION_MS) return
-  await db.write('sessions').where({ id: session.id }).update({ last_seen_at: now.getTime() })
+  await relaxedTransaction(db, async ({ sql }) => {
+    await sql('sessions').where({ id: session.id }).update({ last_seen_at: now.getTime() })
+  })
 }
 
 /** Null clears the notice. */
 export async function storeNotice(db: Db, sessionId: string, notice: Notice | null): Promise<void> {
-  await db
-    .write('sessions')
-    .where({ id: sessionId })
-    .update({ notice: notice && JSON.stringify(notice) })
+  await relaxedTransaction(db, async ({ sql }) => {
+    await sql('sessions')
+      .where({ id: sessionId })
+      .update({ notice: notice && JSON.stringify(notice) })
+  })
 }
 
 /** The sessions that have not expired, most recently used first. */

@@ -44,11 +44,14 @@ export function newReadiness(
       const reasons = await Promise.all([
         // This check fails when the database cannot be reached.
         inTime(checkSecretKey(), 'database'),
-        inTime(checkSchema(), undefined),
-        inTime(checkWrites(), undefined),
+        inTime(checkSchema(), 'schema'),
+        checkWrites(),
         inTime(checkSchedule(), 'schedule'),
       ])
-      return reasons.filter((reason) => reason !== undefined)
+      const found = reasons.filter((reason) => reason !== undefined)
+      // Without the database, these two checks fail as well.
+      const isAway = found.includes('database')
+      return isAway ? found.filter((reason) => reason !== 'schema' && reason !== 'writes') : found
     },
   }
 }
@@ -58,20 +61,33 @@ export function newReadiness(
 const FAILED_WRITE_MS = 10_000
 const CHECK_EVERY_MS = 2_000
 
-/** Checks whether the storage of the database accepts writes: it may be full, faulty or
- *  read-only. */
+/** Checks whether a write succeeds: the storage of the database may be full, faulty or read-only, and
+ *  a commit may wait for a standby. A check that takes too long is a failure until one succeeds. */
 function newWriteCheck(db: Db): () => Promise<UnreadyReason | undefined> {
-  let checkedAtMs = Number.NEGATIVE_INFINITY
-  let running = Promise.resolve()
+  let startedAtMs = Number.NEGATIVE_INFINITY
+  let running: Promise<void> | undefined
+  let hasFailed = false
+  const start = (): void => {
+    startedAtMs = performance.now()
+    running = checkWrite(db)
+      .then(
+        () => false,
+        () => true,
+      )
+      .then((failed) => {
+        hasFailed = failed
+        running = undefined
+      })
+  }
   return async () => {
-    if (performance.now() - checkedAtMs >= CHECK_EVERY_MS) {
-      checkedAtMs = performance.now()
-      // `transaction` notes a refused write in `db.storage`. Other errors concern the database,
-      // which has its own check.
-      running = running.then(() => checkWrite(db)).catch(() => undefined)
-    }
-    await running
-    return performance.now() - db.storage.refusedAtMs < FAILED_WRITE_MS ? 'writes' : undefined
+    const isDue = hasFailed || performance.now() - startedAtMs >= CHECK_EVERY_MS
+    if (running === undefined && isDue) start()
+    const leftMs = Math.max(0, startedAtMs + CHECK_TIMEOUT_MS - performance.now())
+    await Promise.race([running, delay(leftMs, undefined, { ref: false })])
+    if (running !== undefined) hasFailed = true
+    // `transaction` notes a write that the storage refused.
+    const isRefused = performance.now() - db.storage.refusedAtMs < FAILED_WRITE_MS
+    return hasFailed || isRefused ? 'writes' : undefined
   }
 }
 

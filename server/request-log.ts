@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import { type Principal, updateLastUsed } from '../records/api-keys.ts'
 import { isUnavailable } from '../records/database/errors.ts'
 import type { Db } from '../records/database/open.ts'
-import { transaction } from '../records/database/transaction.ts'
+import { relaxedTransaction } from '../records/database/transaction.ts'
 import { newId } from '../records/ids.ts'
 import {
   CUT,
@@ -150,7 +150,7 @@ function withinLimit(entry: LoggedRequest, dailyBytes: DailyBytes, now: Date): L
 }
 
 function write(db: Db, batch: LoggedRequest[]): Promise<void> {
-  return transaction(db, async (trx) => {
+  return relaxedTransaction(db, async (trx) => {
     await insertRequests(trx, batch)
     await updateLastUsed(
       trx.sql,

@@ -9,7 +9,6 @@
  *    without waiting for running statements. */
 import { createRequire } from 'node:module'
 import type { Knex } from 'knex'
-import type pg from 'pg'
 import { CollectedInserts, combineInserts, type Insert, type NamedStatement } from './inserts.ts'
 import { PoolerTolerantConnection } from './pooler.ts'
 
@@ -141,15 +140,20 @@ export class TransactionConnection {
 
 /** knex's types do not declare `_driver`. */
 declare class KnexPostgresClient extends Knex.Client {
-  _driver(): { Client: typeof pg.Client }
+  _driver(): { Client: unknown }
 }
 
 const knexRequire = createRequire(import.meta.url)
 const PostgresClient: typeof KnexPostgresClient = knexRequire('knex/lib/dialects/postgres/index.js')
 
 export class PoolerTolerantClient extends PostgresClient {
-  override _driver(): { Client: typeof pg.Client } {
+  override _driver(): { Client: typeof PoolerTolerantConnection } {
     return { Client: PoolerTolerantConnection }
+  }
+
+  /** The pool closes a connection that is not valid. */
+  override async validateConnection({ isUsable }: PoolerTolerantConnection): Promise<boolean> {
+    return isUsable
   }
 }
 

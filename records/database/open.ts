@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import knex, { type Knex } from 'knex'
 import pg from 'pg'
 import { type Announcements, createAnnouncements, NOTIFY_CHANNEL } from './announcements.ts'
+import { Backends, type BoundedConfig } from './backends.ts'
 import { closeWhenReadOnly, connectionTo } from './hosts.ts'
 import {
   PoolerTolerantClient,
@@ -16,6 +17,7 @@ import { type ConnectionLimits, DEFAULT_LIMITS } from './limits.ts'
 import { giveToFolderOwner } from './owner.ts'
 import type { PoolerTolerantConnection } from './pooler.ts'
 import { SharedCommits } from './shared-commits.ts'
+import { WITHOUT_WAIT } from './without-wait.ts'
 
 // Epoch milliseconds and counts are far below 2^53, so int8 may be a number on PostgreSQL as it is
 // on SQLite.
@@ -25,8 +27,9 @@ export type Dialect = 'sqlite' | 'postgres'
 
 export interface Db extends Announcements {
   dialect: Dialect
-  /** Reads outside a transaction. On SQLite a pool of read-only connections, so no reader waits for
-   *  the writer. */
+  /** Reads outside a transaction, and on PostgreSQL what a read writes. No reader waits for a writer:
+   *  on SQLite, all other connections are read-only. On PostgreSQL, a commit may wait for a
+   *  standby. */
   read: Knex
   /** Transactions. On SQLite the only connection that writes. */
   write: Knex
@@ -75,9 +78,14 @@ const PIPELINED: object = { pipeline: true }
 const ACQUIRE_TIMEOUT_MS = 5_000
 /** A node that hangs must not keep its rows locked. */
 const IDLE_IN_TRANSACTION_MS = 20_000
-/** A node gives up a statement this long after PostgreSQL should have cancelled it. The server may
- *  be gone, and behind a pooler a statement outside a transaction has no `statement_timeout`. */
-const QUERY_TIMEOUT_MARGIN_MS = 1_000
+/** A node asks PostgreSQL to cancel a statement this long after PostgreSQL should have cancelled it
+ *  by itself. A COMMIT has no `statement_timeout`, and neither has a statement outside a transaction
+ *  behind a pooler. */
+const CANCEL_MARGIN_MS = 1_000
+/** Then the node closes the connection: the server may be gone. */
+const GIVE_UP_MARGIN_MS = 2_000
+/** The part of the connections that reads have for themselves. */
+const READ_PART = 1 / 3
 
 /** `statementTimeoutMs`: PostgreSQL only; no timeout by default. */
 export function openDatabase(
@@ -95,28 +103,61 @@ export function sqliteFile(dataDir: string): string {
 
 function openPostgres(
   databaseUrl: string,
-  { poolSize, lockTimeoutMs, keepAliveMs }: ConnectionLimits,
+  limits: ConnectionLimits,
   statementTimeoutMs?: number,
 ): Db {
+  const readers = Math.max(1, Math.floor(limits.poolSize * READ_PART))
+  const open = (poolSize: number): Knex =>
+    openPool(databaseUrl, { ...limits, poolSize }, statementTimeoutMs)
+  const read = open(readers)
+  const write = open(limits.poolSize - readers)
+  const announcements = createAnnouncements((messages) => notify(read, messages))
+  return {
+    dialect: 'postgres',
+    read,
+    write,
+    ...announcements,
+    storage: { refusedAtMs: Number.NEGATIVE_INFINITY },
+    pools: () => ({ read: poolUse(read), write: poolUse(write) }),
+    async close() {
+      await announcements.flushNotifications()
+      await read.destroy()
+      await write.destroy()
+    },
+  }
+}
+
+function openPool(
+  databaseUrl: string,
+  { poolSize, lockTimeoutMs, keepAliveMs }: ConnectionLimits,
+  statementTimeoutMs?: number,
+): Knex {
   const settings = {
     lock_timeout: lockTimeoutMs,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     // 0 overrides a timeout that is set for the PostgreSQL user.
     statement_timeout: statementTimeoutMs ?? 0,
   }
+  const target = { ...connectionTo(databaseUrl), application_name: 'muster' }
+  const backends = new Backends(poolSize, target)
+  const bounds: Pick<BoundedConfig, 'backends' | 'cancelAfterMs'> = {
+    backends: () => backends,
+    cancelAfterMs: statementTimeoutMs && statementTimeoutMs + CANCEL_MARGIN_MS,
+  }
+  const connection = {
+    ...target,
+    ...PIPELINED,
+    ...bounds,
+    connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveMs,
+    query_timeout: statementTimeoutMs && statementTimeoutMs + GIVE_UP_MARGIN_MS,
+  }
   const pool = knex({
     client: PoolerTolerantClient,
     compileSqlOnError: false,
     log: NO_LOG,
-    connection: {
-      ...connectionTo(databaseUrl),
-      application_name: 'muster',
-      ...PIPELINED,
-      connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
-      keepAlive: true,
-      keepAliveInitialDelayMillis: keepAliveMs,
-      query_timeout: statementTimeoutMs && statementTimeoutMs + QUERY_TIMEOUT_MARGIN_MS,
-    },
+    connection,
     pool: {
       min: 0,
       max: poolSize,
@@ -133,26 +174,14 @@ function openPostgres(
   })
   // Migrations recognise PostgreSQL by this name, and those that have landed must not change.
   pool.client.config.client = 'pg'
-  const announcements = createAnnouncements((messages) => notify(pool, messages))
-  return {
-    dialect: 'postgres',
-    read: pool,
-    write: pool,
-    ...announcements,
-    storage: { refusedAtMs: Number.NEGATIVE_INFINITY },
-    pools: () => ({ records: poolUse(pool) }),
-    async close() {
-      await announcements.flushNotifications()
-      await pool.destroy()
-    },
-  }
+  return pool
 }
 
 /** Does not wait for the disk. A crash of PostgreSQL may lose a notification. The nodes also search
  *  the database regularly, and so find what it announced. */
 function notify(pool: Knex, messages: string[]): Promise<unknown> {
   return pool.raw(
-    `select set_config('synchronous_commit', 'off', true), pg_notify('${NOTIFY_CHANNEL}', message)
+    `select ${WITHOUT_WAIT}, pg_notify('${NOTIFY_CHANNEL}', message)
      from unnest(?::text[]) as message`,
     [messages],
   )

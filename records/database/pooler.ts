@@ -1,8 +1,9 @@
 /** PostgreSQL behind a pooler such as PgBouncer. In transaction mode a pooler may run each
  *  transaction in another session, so nothing may stay in a session: settings, prepared statements,
  *  locks, LISTEN. */
-import pg from 'pg'
+import type pg from 'pg'
 import { Refused } from '../../errors.ts'
+import { BoundedConnection, findBackendId } from './backends.ts'
 import { withConnection } from './connection.ts'
 import { connectionTo } from './hosts.ts'
 
@@ -13,10 +14,7 @@ const LOOKS = 10
 
 /** Behind a pooler, leaves nothing in a session: statements get no names, and settings belong to a
  *  transaction. */
-export class PoolerTolerantConnection extends pg.Client {
-  /** Declared here, because pg's types lack it. The server sends it at the start of a
-   *  connection. */
-  declare readonly processID: number
+export class PoolerTolerantConnection extends BoundedConnection {
   /** Statements to send with BEGIN. Undefined without a pooler. */
   #localSettings: string | undefined
   #isCorked = false
@@ -27,9 +25,7 @@ export class PoolerTolerantConnection extends pg.Client {
       Object.entries(settings)
         .map(([name, value]) => `${command} ${name}=${value};`)
         .join('')
-    // A pooler invents a process ID.
-    const isDirect = (await findBackendId(this)) === this.processID
-    if (isDirect) await this.query(statements('set'))
+    if (await this.isDirect()) await this.query(statements('set'))
     else this.#localSettings = statements('set local')
   }
 
@@ -88,10 +84,4 @@ async function haveSharedSession(first: pg.Client, second: pg.Client): Promise<b
   const isShared = (await findBackendId(second)) === id || (await findBackendId(first)) !== id
   await second.query('rollback')
   return isShared
-}
-
-/** The process ID of the session in which PostgreSQL runs the statement. */
-async function findBackendId(connection: Pick<pg.Client, 'query'>): Promise<number> {
-  const { rows } = await connection.query('select pg_backend_pid() as id')
-  return rows[0].id
 }

@@ -12,6 +12,7 @@ import {
 import type { Db, Dialect } from './open.ts'
 import { SharedRollback } from './shared-commits.ts'
 import type { Sql } from './statements.ts'
+import { WITHOUT_WAIT } from './without-wait.ts'
 
 export interface Source {
   dialect: Dialect
@@ -46,6 +47,12 @@ export function transaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<
   return transactionAfter(db, { read: async () => undefined }, work)
 }
 
+/** `transaction` for what a read writes, such as the time of its session's last use. See
+ *  `Opening.isRelaxed`. */
+export function relaxedTransaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
+  return transactionAfter(db, { read: async () => undefined, isRelaxed: true }, work)
+}
+
 /** How a transaction begins. */
 export interface Opening<Result> {
   /** On PostgreSQL sent together with BEGIN, which saves a round trip. It must not write: when
@@ -57,6 +64,9 @@ export interface Opening<Result> {
   /** PostgreSQL: locks this name until the end of the transaction. Throws `LockTaken`. SQLite needs
    *  no lock, because only one transaction writes at a time. */
   lock?: string
+  /** For what a read writes. PostgreSQL: uses a connection for reads, and commits without waiting for
+   *  the disk or a standby. */
+  isRelaxed?: boolean
 }
 
 /** Another transaction has locked the name. */
@@ -143,7 +153,8 @@ async function runOnConnection<Result, T>(
   opening: Opening<Result>,
   work: WorkOn<Result, T>,
 ): Promise<T> {
-  const pooled = await acquireConnection(db.write)
+  const pool = opening.isRelaxed ? db.read : db.write
+  const pooled = await acquireConnection(pool)
   const connection = new TransactionConnection(pooled)
   const source = sourceOn(db, connection)
   const send = (text: string, query_timeout?: number) =>
@@ -177,13 +188,14 @@ async function runOnConnection<Result, T>(
       )
     throw connection.failure ?? error
   } finally {
-    releaseConnection(db.write, pooled)
+    releaseConnection(pool, pooled)
   }
 }
 
 /** BEGIN and the select are one message, so that PostgreSQL skips the select when BEGIN fails. */
-function beginText({ isIdentified, lock }: Opening<unknown>): string {
+function beginText({ isIdentified, isRelaxed, lock }: Opening<unknown>): string {
   const columns = [
+    ...(isRelaxed ? [WITHOUT_WAIT] : []),
     ...(isIdentified ? ['pg_current_xact_id()'] : []),
     ...(lock === undefined ? [] : [`pg_try_advisory_xact_lock(${lockNumber(lock)}) as locked`]),
   ]

@@ -70,7 +70,8 @@ onPostgres('connections to PostgreSQL', () => {
     expect(most).toBeGreaterThanOrEqual(3 + 1 + 2)
     expect(most).toBeLessThanOrEqual(3 + 2 + 2)
     const { text } = await app.call('GET', '/metrics')
-    expect(text).toContain('muster_database_pool_max{pool="records"} 3')
+    expect(text).toContain('muster_database_pool_max{pool="read"} 1')
+    expect(text).toContain('muster_database_pool_max{pool="write"} 2')
   })
 
   test('a change waits for a lock for DATABASE_LOCK_TIMEOUT_MS, then gets a 503', async () => {

@@ -1,9 +1,10 @@
 /** pg-boss on PostgreSQL, or on embedded PostgreSQL in memory. Only queue/ imports pg-boss. */
 
 import { hash } from 'node:crypto'
-import pg from 'pg'
+import type pg from 'pg'
 import { type ConstructorOptions, fromPglite, PgBoss, systemClock } from 'pg-boss'
 import type { Logger } from 'pino'
+import { Backends, BoundedConnection } from '../../records/database/backends.ts'
 import { closeWhenReadOnly, connectionTo } from '../../records/database/hosts.ts'
 import type { PoolUse } from '../../records/database/knex-internals.ts'
 import { type ConnectionLimits, DEFAULT_LIMITS } from '../../records/database/limits.ts'
@@ -101,7 +102,9 @@ export async function startBoss(options: BossOptions): Promise<Boss> {
       ? await startPglite({ settings: SESSION_SETTINGS, thread, rebuild, log })
       : undefined
   const jobs = createBoss(
-    embedded ? { db: fromPglite(embedded), backend: 'pglite' } : connectionOptions(options),
+    embedded
+      ? { db: fromPglite(embedded), backend: 'pglite' }
+      : connectionOptions(options, options.queuePoolSize ?? DEFAULT_LIMITS.queuePoolSize),
     log,
   )
   try {
@@ -127,16 +130,20 @@ export async function startBoss(options: BossOptions): Promise<Boss> {
   }
 }
 
-function connectionOptions({
-  databaseUrl,
-  queuePoolSize = DEFAULT_LIMITS.queuePoolSize,
-  keepAliveMs = DEFAULT_LIMITS.keepAliveMs,
-}: QueuePlace) {
-  return {
+function connectionOptions(
+  { databaseUrl, keepAliveMs = DEFAULT_LIMITS.keepAliveMs }: QueuePlace,
+  max: number,
+) {
+  const target = {
     ...(databaseUrl === undefined ? {} : connectionTo(databaseUrl)),
-    onConnect: (client: pg.Client) => applySettings(client, SESSION_SETTINGS),
     application_name: 'muster-queue',
-    max: queuePoolSize,
+  }
+  const backends = new Backends(max, target)
+  return {
+    ...target,
+    backends: () => backends,
+    onConnect: (client: BoundedConnection) => applySettings(client, SESSION_SETTINGS),
+    max,
     keepAlive: true,
     keepAliveInitialDelayMillis: keepAliveMs,
     notifyKeepAliveInitialDelayMs: keepAliveMs,
@@ -147,18 +154,22 @@ function connectionOptions({
 
 /** Poolers in session mode refuse settings among the startup parameters, so a client sends the
  *  settings once it is connected. */
-function applySettings(client: pg.Client, settings: Record<string, unknown>): Promise<unknown> {
+async function applySettings(
+  client: BoundedConnection,
+  settings: Record<string, unknown>,
+): Promise<void> {
   closeWhenReadOnly(client)
   const statements = Object.entries(settings).map(([name, value]) => `set ${name}=${value}`)
-  return client.query(statements.join(';'))
+  await Promise.all([client.query(statements.join(';')), client.isDirect()])
 }
 
 /** Returns a function that creates clients for the sessions of workers, each with a connection of
  *  its own to the database of the queue. Undefined: the database is embedded. */
 export function sessionClientFactory(place: QueuePlace): (() => pg.Client) | undefined {
   if (place.databaseUrl === undefined) return undefined
+  const options = { ...connectionOptions(place, 1), ...PIPELINED }
   return () => {
-    const client = new PreparingClient({ ...connectionOptions(place), ...PIPELINED })
+    const client = new PreparingClient(options)
     // Only a pool calls `onConnect`. pg sends these settings before the statements that follow
     // `connect()`.
     const settings = { ...SESSION_SETTINGS, ...LEASING_SETTINGS }
@@ -170,7 +181,7 @@ export function sessionClientFactory(place: QueuePlace): (() => pg.Client) | und
 /** Gives each statement that has parameters a name, so that PostgreSQL plans it once per
  *  connection. pg-boss has few statements, and planning one takes longer than running it for a few
  *  jobs. */
-class PreparingClient extends pg.Client {
+class PreparingClient extends BoundedConnection {
   // biome-ignore lint/suspicious/noExplicitAny: `query` has many signatures.
   override query(...input: any[]): any {
     const [text, values, ...others] = input

@@ -1,0 +1,154 @@
+/** A commit that does not return, because it waits for a standby that does not exist: the node keeps
+ *  to its connections, answers reads, says that it is not ready, and recovers. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, inject, test } from 'vitest'
+import { percentile } from '../bench/result.ts'
+import { type Node, openCluster } from '../chaos/cluster.ts'
+import { connectTo } from '../contract/postgres-client.ts'
+import { until } from '../helpers.ts'
+import { create } from './load.ts'
+
+/** `STALL_MS=300000 STATEMENT_TIMEOUT_MS=15000` for a thorough run. */
+const STALL_MS = Number(process.env.STALL_MS ?? 20_000)
+const STATEMENT_TIMEOUT_MS = Number(process.env.STATEMENT_TIMEOUT_MS ?? 2_000)
+const NORMAL_MS = 5_000
+const WRITERS = 24
+/** DATABASE_POOL_SIZE + QUEUE_POOL_SIZE + LISTEN + the session of the worker. */
+const MAX_CONNECTIONS = 12 + 6 + 1 + 1
+const READ_EVERY_MS = 50
+/** A probe of /readyz begins every second, and a check may take 3 s. */
+const UNREADY_WITHIN_MS = 5_000
+const RECOVERED_WITHIN_MS = 2_000
+/** Other tests may slow the service down. */
+const MIN_READ_P99_MS = 250
+
+const COUNT_BACKENDS = `
+  select count(*) as all, count(*) filter (where wait_event = 'SyncRep') as waiting
+  from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`
+
+async function timed<T>(work: () => Promise<T>): Promise<{ result: T; ms: number }> {
+  const start = performance.now()
+  return { result: await work(), ms: performance.now() - start }
+}
+
+function startClients(node: Node, token: string) {
+  const created: { name: string; at: number }[] = []
+  const reads: { status: number; ms: number; at: number }[] = []
+  const unconfirmed: string[] = []
+  const failures: string[] = []
+  let isStopping = false
+  let number = 0
+  const write = async (): Promise<void> => {
+    while (!isStopping) {
+      const name = `Ada ${number++}`
+      const response = await create(node.url, '/participants', { full_name: name }, { token })
+      const text = await response.text()
+      if (response.status === 201) created.push({ name, at: Date.now() })
+      else if (response.status === 503) unconfirmed.push(name)
+      else failures.push(`${response.status} ${text}`)
+      if (response.status !== 201) await delay(100)
+    }
+  }
+  const headers = { Authorization: `Bearer ${token}` }
+  const read = async (): Promise<void> => {
+    while (!isStopping) {
+      const { result, ms } = await timed(async () => {
+        const response = await fetch(`${node.url}/public/v1/participants?page[size]=1`, { headers })
+        await response.text()
+        return response.status
+      })
+      reads.push({ status: result, ms, at: Date.now() })
+      await delay(READ_EVERY_MS)
+    }
+  }
+  const clients = [...Array.from({ length: WRITERS }, write), read()]
+  return {
+    created,
+    reads,
+    unconfirmed,
+    failures,
+    async stop() {
+      isStopping = true
+      await Promise.all(clients)
+    },
+  }
+}
+
+const readP99 = (reads: { ms: number }[]): number =>
+  percentile(
+    reads.map(({ ms }) => ms),
+    0.99,
+  )
+
+test.skipIf(inject('database') !== 'postgres')(
+  'no standby confirms: bounded connections, reads and an honest /readyz, and then nothing is lost',
+  async () => {
+    await using cluster = await openCluster({
+      kind: 'postgres',
+      environment: { DATABASE_STATEMENT_TIMEOUT_MS: String(STATEMENT_TIMEOUT_MS) },
+    })
+    const node = await cluster.addNode('node', 'all')
+    await using admin = await connectTo(cluster.postgres?.url('postgres') ?? '')
+    const setStandby = async (names: string): Promise<void> => {
+      await admin.query(`alter system set synchronous_standby_names = '${names}'`)
+      await admin.query('select pg_reload_conf()')
+    }
+    const findReasons = async (): Promise<string[]> => {
+      const response = await fetch(`${node.url}/readyz`)
+      return ((await response.json()) as { reasons?: string[] }).reasons ?? []
+    }
+    const clients = startClients(node, cluster.token)
+    await delay(NORMAL_MS)
+    const normalP99 = readP99(clients.reads)
+
+    await setStandby('nosuch')
+    const stalledAt = Date.now()
+    const counts: { all: number; waiting: number }[] = []
+    const readiness: { atMs: number; reasons: string }[] = []
+    while (Date.now() - stalledAt < STALL_MS) {
+      const [{ rows }, reasons] = await Promise.all([admin.query(COUNT_BACKENDS), findReasons()])
+      counts.push({ all: Number(rows[0].all), waiting: Number(rows[0].waiting) })
+      readiness.push({ atMs: Date.now() - stalledAt, reasons: reasons.join() })
+      await delay(500)
+    }
+    const readsWhile = clients.reads.filter(({ at }) => at > stalledAt + 1_000)
+    const readyAgain = readiness.filter(
+      ({ atMs, reasons }) => atMs > UNREADY_WITHIN_MS && reasons !== 'writes',
+    )
+
+    await setStandby('')
+    const endedAt = Date.now()
+    const isRecovered = () => clients.created.some(({ at }) => at > endedAt)
+    await until('a change succeeds', isRecovered, 60_000)
+    const recoveredMs = Date.now() - endedAt
+    await until('the node is ready', async () => (await findReasons()).length === 0)
+    await clients.stop()
+
+    const most = Math.max(...counts.map(({ all }) => all))
+    const stalledP99 = readP99(readsWhile)
+    const stored = new Set(await cluster.db.read('participants').pluck('full_name'))
+    const lost = clients.created.filter(({ name }) => !stored.has(name))
+    console.log({
+      most,
+      waiting: Math.max(...counts.map(({ waiting }) => waiting)),
+      normalP99,
+      stalledP99,
+      reads: readsWhile.length,
+      unreadyAfterMs: readiness.find(({ reasons }) => reasons === 'writes')?.atMs,
+      recoveredMs,
+      created: clients.created.length,
+      unconfirmed: clients.unconfirmed.length,
+      committed: clients.unconfirmed.filter((name) => stored.has(name)).length,
+    })
+    expect(most).toBeLessThanOrEqual(MAX_CONNECTIONS)
+    expect(counts.some(({ waiting }) => waiting > 1)).toBe(true)
+    expect(new Set(readsWhile.map(({ status }) => status))).toEqual(new Set([200]))
+    expect(stalledP99).toBeLessThan(Math.max(2 * normalP99, MIN_READ_P99_MS))
+    expect(readyAgain).toEqual([])
+    expect(recoveredMs).toBeLessThan(RECOVERED_WITHIN_MS)
+    expect(clients.failures).toEqual([])
+    expect(clients.created.length).toBeGreaterThan(0)
+    expect(lost).toEqual([])
+  },
+  STALL_MS + 120_000,
+)
