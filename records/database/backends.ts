@@ -23,14 +23,20 @@ const END_BACKENDS = `
   join unnest($1::integer[], $2::double precision[]) as lost (pid, seconds) using (pid)
   where backend_start <= now() - seconds * interval '1 second'`
 
+/** A connection that was given up. */
+interface Lost {
+  /** Of its backend. */
+  processId: number
+  openedAtMs: number
+}
+
 export class Backends {
   readonly #max: number
   readonly #config: pg.ClientConfig
   /** Open connections, and those given up whose backends may still run. */
   #count = 0
   readonly #waiting: (() => void)[] = []
-  /** When each connection that was given up was opened, by the process ID of its backend. */
-  readonly #lost = new Map<number, number>()
+  readonly #lost = new Set<Lost>()
   #isAsking = false
 
   /** `config`: how to reach PostgreSQL. While a connection waits for the place of one that was given up, the pool has
@@ -67,9 +73,9 @@ export class Backends {
     else this.#count--
   }
 
-  /** The connection was given up. */
-  lose(processId: number, openedAtMs: number): void {
-    this.#lost.set(processId, openedAtMs)
+  /** The backend may still run. */
+  lose(lost: Lost): void {
+    this.#lost.add(lost)
   }
 
   /** Never throws. */
@@ -79,17 +85,17 @@ export class Backends {
       const lost = [...this.#lost]
       const running =
         lost.length > 0 ? await this.#endBackends(lost).catch(() => undefined) : undefined
-      for (const [processId] of running ? lost : [])
-        if (!running?.has(processId) && this.#lost.delete(processId)) this.leave()
+      for (const each of lost)
+        if (running?.has(each.processId) === false && this.#lost.delete(each)) this.leave()
       await delay(ASK_AGAIN_MS, undefined, { ref: false })
     }
     this.#isAsking = false
   }
 
   /** Returns those that still ran. */
-  #endBackends(lost: [processId: number, openedAtMs: number][]): Promise<Set<number>> {
-    const ids = lost.map(([id]) => id)
-    const seconds = lost.map(([, openedAtMs]) => (performance.now() - openedAtMs) / 1_000)
+  #endBackends(lost: Lost[]): Promise<Set<number>> {
+    const ids = lost.map(({ processId }) => processId)
+    const seconds = lost.map(({ openedAtMs }) => (performance.now() - openedAtMs) / 1_000)
     return withConnection(this.#config, async (client) => {
       const { rows } = await client.query<{ pid: number }>(END_BACKENDS, [ids, seconds])
       return new Set(rows.map(({ pid }) => pid))
@@ -191,7 +197,7 @@ export class BoundedConnection extends pg.Client {
       clearTimeout(this.#cancelTimer)
       const isClosed = this.#isClosing && !this.#isBusy && !this.#isStuck
       if (isClosed || !this.#isDirect) this.#backends.leave()
-      else this.#backends.lose(this.processID, openedAtMs)
+      else this.#backends.lose({ processId: this.processID, openedAtMs })
     })
     return this
   }
@@ -226,7 +232,8 @@ export class BoundedConnection extends pg.Client {
     // Without a response of PostgreSQL, `query_timeout` closes the connection.
     socket.on('error', () => undefined)
     socket.setTimeout(CANCEL_TIMEOUT_MS, () => socket.destroy())
-    socket.end(request)
+    // PgBouncer ignores a request whose connection the client has closed. The server closes it.
+    socket.write(request)
   }
 }
 

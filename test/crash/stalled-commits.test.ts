@@ -4,9 +4,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
 import { percentile } from '../bench/result.ts'
 import { type Node, openCluster } from '../chaos/cluster.ts'
-import { connectTo } from '../contract/postgres-client.ts'
-import { until } from '../helpers.ts'
+import { connectTo, type PostgresClient } from '../contract/postgres-client.ts'
+import { startApp, until } from '../helpers.ts'
+import { isPgBouncerInstalled, startPgBouncer } from '../pgbouncer.ts'
+import { startPostgres } from '../postgres.ts'
 import { create } from './load.ts'
+import { startTcpProxy } from './proxy.ts'
 
 /** `STALL_MS=300000 STATEMENT_TIMEOUT_MS=15000` for a thorough run. */
 const STALL_MS = Number(process.env.STALL_MS ?? 20_000)
@@ -19,12 +22,22 @@ const READ_EVERY_MS = 50
 /** A probe of /readyz begins every second, and a check may take 3 s. */
 const UNREADY_WITHIN_MS = 5_000
 const RECOVERED_WITHIN_MS = 2_000
+/** How often the connections of a node are cut, and how long it may open others in between. */
+const CUTS = 4
+const BETWEEN_CUTS_MS = 2_000
+/** Each pool may have one connection more, to end the backends of those that were cut. */
+const POOLS = 4
 /** Other tests may slow the service down. */
 const MIN_READ_P99_MS = 250
 
 const COUNT_BACKENDS = `
   select count(*) as all, count(*) filter (where wait_event = 'SyncRep') as waiting
   from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`
+
+async function setStandby(admin: PostgresClient, names: string): Promise<void> {
+  await admin.query(`alter system set synchronous_standby_names = '${names}'`)
+  await admin.query('select pg_reload_conf()')
+}
 
 async function timed<T>(work: () => Promise<T>): Promise<{ result: T; ms: number }> {
   const start = performance.now()
@@ -89,10 +102,6 @@ test.skipIf(inject('database') !== 'postgres')(
     })
     const node = await cluster.addNode('node', 'all')
     await using admin = await connectTo(cluster.postgres?.url('postgres') ?? '')
-    const setStandby = async (names: string): Promise<void> => {
-      await admin.query(`alter system set synchronous_standby_names = '${names}'`)
-      await admin.query('select pg_reload_conf()')
-    }
     const findReasons = async (): Promise<string[]> => {
       const response = await fetch(`${node.url}/readyz`)
       return ((await response.json()) as { reasons?: string[] }).reasons ?? []
@@ -101,7 +110,7 @@ test.skipIf(inject('database') !== 'postgres')(
     await delay(NORMAL_MS)
     const normalP99 = readP99(clients.reads)
 
-    await setStandby('nosuch')
+    await setStandby(admin, 'nosuch')
     const stalledAt = Date.now()
     const counts: { all: number; waiting: number }[] = []
     const readiness: { atMs: number; reasons: string }[] = []
@@ -116,7 +125,7 @@ test.skipIf(inject('database') !== 'postgres')(
       ({ atMs, reasons }) => atMs > UNREADY_WITHIN_MS && reasons !== 'writes',
     )
 
-    await setStandby('')
+    await setStandby(admin, '')
     const endedAt = Date.now()
     const isRecovered = () => clients.created.some(({ at }) => at > endedAt)
     await until('a change succeeds', isRecovered, 60_000)
@@ -151,4 +160,88 @@ test.skipIf(inject('database') !== 'postgres')(
     expect(lost).toEqual([])
   },
   STALL_MS + 120_000,
+)
+
+/** A server of its own, because the setting concerns all databases. */
+async function newServer() {
+  const server = await startPostgres()
+  return { ...server, [Symbol.asyncDispose]: server.stop }
+}
+
+const startNode = (role: 'api' | 'all', DATABASE_URL: string, environment = {}) =>
+  startApp({
+    role,
+    database: {
+      environment: { DATABASE_URL, SECRET_KEY: 'a secret key that only tests would ever use' },
+      [Symbol.asyncDispose]: async () => undefined,
+    },
+    environment,
+  })
+
+test.skipIf(inject('database') !== 'postgres')(
+  'connections are cut while their commits wait: the node ends the old ones before it opens others',
+  async () => {
+    await using server = await newServer()
+    const databaseUrl = await server.createDatabase()
+    await using proxy = await startTcpProxy(databaseUrl, 0)
+    await until('the proxy listens', () =>
+      connectTo(proxy.url).then(
+        (probe) => probe.end().then(() => true),
+        () => false,
+      ),
+    )
+    await using node = await startNode('all', proxy.url)
+    await using admin = await connectTo(server.url('postgres'))
+    const client = await node.newClient()
+    await setStandby(admin, 'nosuch')
+    let isStopping = false
+    const write = async (): Promise<void> => {
+      while (!isStopping) {
+        const { status } = await client.post('/participants', { full_name: 'Ada' })
+        if (status !== 201) await delay(50)
+      }
+    }
+    const writers = Array.from({ length: WRITERS }, write)
+    const findCounts = async () => (await admin.query(COUNT_BACKENDS)).rows[0]
+    const counts: number[] = []
+    const timer = setInterval(async () => counts.push(Number((await findCounts()).all)), 100)
+    for (let cut = 0; cut < CUTS; cut++) {
+      await until('commits wait', async () => Number((await findCounts()).waiting) >= 4)
+      proxy.cut()
+      await delay(BETWEEN_CUTS_MS)
+      expect((await client.get('/participants')).status).toBe(200)
+    }
+    clearInterval(timer)
+    await setStandby(admin, '')
+    isStopping = true
+    await Promise.all(writers)
+    console.log({ most: Math.max(...counts) })
+    expect(Math.max(...counts)).toBeLessThanOrEqual(MAX_CONNECTIONS + POOLS)
+    expect((await client.post('/participants', { full_name: 'Grace' })).status).toBe(201)
+  },
+  120_000,
+)
+
+test.skipIf(inject('database') !== 'postgres' || !isPgBouncerInstalled)(
+  'through PgBouncer: a commit that waits is cancelled, so its session of PostgreSQL is free again',
+  async () => {
+    await using server = await newServer()
+    const poolMode = 'transaction'
+    await using bouncer = await startPgBouncer(server.url('postgres'), { poolMode, poolSize: 20 })
+    const databaseUrl = bouncer.through(await server.createDatabase())
+    const limits = { DATABASE_STATEMENT_TIMEOUT_MS: '500' }
+    await using node = await startNode('api', databaseUrl, limits)
+    await using admin = await connectTo(server.url('postgres'))
+    const client = await node.newClient()
+    await setStandby(admin, 'nosuch')
+    const change = client.post('/participants', { full_name: 'Ada' })
+    const countWaiting = async () => Number((await admin.query(COUNT_BACKENDS)).rows[0].waiting)
+    await until('the commit waits', async () => (await countWaiting()) === 1)
+    expect((await change).status).toBe(503)
+    await until('no commit waits', async () => (await countWaiting()) === 0)
+    await setStandby(admin, '')
+    const { body } = await client.get('/participants')
+    expect(body.data.map(({ full_name }: { full_name: string }) => full_name)).toEqual(['Ada'])
+  },
+  60_000,
 )
