@@ -35,7 +35,7 @@ export interface Audit {
 }
 
 export interface AuditInput {
-  cluster: Cluster
+  cluster: Pick<Cluster, 'db' | 'postgres'>
   load: Pick<Load, 'acknowledged'>
   faults: Fault[]
   /** By webhook ID. */
@@ -282,7 +282,7 @@ async function* deliveriesOf({
 }
 
 async function* withAttempts(
-  cluster: Cluster,
+  cluster: AuditInput['cluster'],
   page: DeliveryRow[],
 ): AsyncGenerator<{ delivery: DeliveryRow; attempts: AttemptRow[] }> {
   const ids = page.map(({ id }) => id)
@@ -297,7 +297,7 @@ async function* withAttempts(
 
 /** Reads pages, so that the rows of an hour fit into memory. */
 async function* rowsOf<Row extends { id: string }>(
-  { db }: Cluster,
+  { db }: AuditInput['cluster'],
   table: string,
   columns: string[],
 ): AsyncGenerator<Row> {

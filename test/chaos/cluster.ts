@@ -26,7 +26,7 @@ const LOG_TAIL = 2_000
 const WRONG_SECRET_KEY = 'a secret key that fits no database of chaos'
 const WRONG_KEY_SENTENCE = 'SECRET_KEY is not the key that encrypted'
 
-const SETTINGS = {
+export const NODE_SETTINGS = {
   PORT: '0',
   LOG_LEVEL: 'warn',
   DRAIN_MS: '0',
@@ -101,7 +101,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const databaseSettings: Environment = postgres
     ? { DATABASE_URL: await postgres.createDatabase() }
     : { DATA_DIR: join(folder, 'data') }
-  const environment = { ...SETTINGS, ...databaseSettings, ...options.environment }
+  const environment = { ...NODE_SETTINGS, ...databaseSettings, ...options.environment }
   const { accountId, token } = await withRecords(environment, async (trx) => {
     const { scope, token } = await newAccount(trx)
     return { accountId: scope.accountId, token }
@@ -145,7 +145,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   }
 }
 
-async function addWebhook(
+export async function addWebhook(
   scope: WriteScope,
   url: string,
   eventTypes: string[],
@@ -161,13 +161,17 @@ async function addWebhook(
   return id
 }
 
-interface NodeOptions {
+export interface NodeOptions {
   environment: Environment
   clock?: FakeClock
   logFile: string
 }
 
-function newNode(name: string, role: Role, { environment, clock, logFile }: NodeOptions): Node {
+export function newNode(
+  name: string,
+  role: Role,
+  { environment, clock, logFile }: NodeOptions,
+): Node {
   let process: ChildProcess | undefined
   /** When the node last became healthy. Undefined while it is not. */
   let healthySince: number | undefined

@@ -20,10 +20,12 @@ export interface Load {
 }
 
 export interface LoadOptions {
-  cluster: Cluster
+  cluster: Pick<Cluster, 'nodes' | 'token'>
   seed: string
   /** Increases when PostgreSQL goes down and when it returns: odd while it is down. */
   databaseEpoch: () => number
+  /** Called for each change with a 2xx response. */
+  onAcknowledged?(node: Node, startedAt: number): void
 }
 
 /** Identifies the events of a change. Such events differ only in their IDs: their `data` is
@@ -177,8 +179,10 @@ class Clients implements Load {
             `${node.name} responded to ${method} ${path} with ${status} while PostgreSQL was down`,
           )
       }
-      if (status < 300) this.acknowledge(eventType, (JSON.parse(text) as { id: string }).id)
-      else if (idempotencyKey !== undefined) this.toRepeat.push(change)
+      if (status < 300) {
+        this.acknowledge(eventType, (JSON.parse(text) as { id: string }).id)
+        this.options.onAcknowledged?.(node, startedAt)
+      } else if (idempotencyKey !== undefined) this.toRepeat.push(change)
     } catch (error) {
       count(this.responses, 'none')
       if (idempotencyKey !== undefined) this.toRepeat.push(change)
