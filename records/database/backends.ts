@@ -156,7 +156,7 @@ export class BoundedConnection extends pg.Client {
 
   // biome-ignore lint/suspicious/noExplicitAny: `query` has many signatures.
   override query(...input: any[]): any {
-    this.#becomeBusy()
+    this.#becomeBusy(input[0]?.query_timeout ?? 0)
     const done = input.at(-1)
     const send = super.query as (...args: unknown[]) => unknown
     if (typeof done === 'function') {
@@ -202,11 +202,15 @@ export class BoundedConnection extends pg.Client {
     return this
   }
 
-  #becomeBusy(): void {
-    if (this.#isBusy) return
+  /** `timeoutMs`: the limit of the statement, if it has one of its own. */
+  #becomeBusy(timeoutMs: number): void {
+    const isLonger = timeoutMs > (this.#cancelAfterMs ?? 0)
+    if (this.#isBusy && !isLonger) return
     this.#isBusy = true
     if (this.#cancelAfterMs === undefined) return
-    this.#cancelTimer = setTimeout(() => this.#cancel(), this.#cancelAfterMs)
+    clearTimeout(this.#cancelTimer)
+    const cancelAfterMs = Math.max(this.#cancelAfterMs, timeoutMs)
+    this.#cancelTimer = setTimeout(() => this.#cancel(), cancelAfterMs)
     this.#cancelTimer.unref()
   }
 

@@ -161,11 +161,13 @@ async function runOnConnection<Result, T>(
     pooled.query?.({ text, query_timeout }) as Promise<unknown>
   let hasEnded = false
   const begun = send(beginText(opening))
-  begun.catch(() => undefined)
   try {
-    const result = await opening.read(source)
-    if (opening.lock !== undefined && !isLocked(await begun)) throw new LockTaken()
-    await begun
+    const reading = opening.read(source)
+    reading.catch(() => undefined)
+    // First, because it has the cause when both fail.
+    const responses = await begun
+    if (opening.lock !== undefined && !isLocked(responses)) throw new LockTaken()
+    const result = await reading
     connection.isUsed = false
     const value = await work(source, connection, result)
     const collected = connection.sendCollected()

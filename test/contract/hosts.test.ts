@@ -1,6 +1,10 @@
 /** A DATABASE_URL with several hosts, on a primary and a standby. */
 import { describe, expect, inject, test } from 'vitest'
+import { errorCode } from '../../records/database/errors.ts'
 import { DEFAULT_LIMITS } from '../../records/database/limits.ts'
+import { openDatabase } from '../../records/database/open.ts'
+import { select } from '../../records/database/statements.ts'
+import { transactionAfter } from '../../records/database/transaction.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
 import { startPostgres, type TestPostgres } from '../postgres.ts'
 import { startReceiver } from '../receiver.ts'
@@ -105,5 +109,17 @@ onPostgres('several hosts in DATABASE_URL', () => {
     expect(refused).toBeLessThanOrEqual(DEFAULT_LIMITS.poolSize)
     await using current = await connectTo(pair.standby.url(pair.name))
     expect((await current.query('select title from tasks')).rows).toEqual([{ title: 'Call' }])
+  })
+
+  test('a transaction that cannot begin on a standby fails with the cause', async () => {
+    await using pair = await startPair()
+    const db = openDatabase({ databaseUrl: pair.standby.url('postgres') })
+    const code = await transactionAfter(
+      db,
+      { isIdentified: true, read: ({ sql }) => select(sql, 'select 1', []) },
+      async () => 'none',
+    ).catch(errorCode)
+    await db.close()
+    expect(code).toBe('25006')
   })
 })

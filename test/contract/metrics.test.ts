@@ -88,7 +88,7 @@ test('a worker reports that it leads and listens, and how it uses its connection
   })
   expect(metrics.get('muster_delivery_listen_connected')).toBe(isPostgres ? 1 : undefined)
   // The default sizes.
-  const pools = isPostgres ? { records: 12, queue: 6 } : { read: 4, write: 1 }
+  const pools = isPostgres ? { read: 4, write: 8, queue: 6 } : { read: 4, write: 1 }
   for (const [pool, max] of Object.entries(pools)) {
     expect(metrics.get(`muster_database_pool_max{pool="${pool}"}`)).toBe(max)
     expect(metrics.get(`muster_database_pool_used{pool="${pool}"}`)).toBeLessThanOrEqual(max)
