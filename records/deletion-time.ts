@@ -107,30 +107,17 @@ export function markTime(db: Db, mark: Mark): Promise<ClockSpan[]> {
   })
 }
 
-/** Ends the doubt, because the operator says that the time is right. A stop before the span becomes
- *  seen time, however long it was. Returns the spans. */
+/** Ends the doubt, because the operator says that the time is right. It makes no row older: the clock
+ *  may have been wrong before. Returns the spans. */
 export function confirmClock(db: Db, now: Date): Promise<ClockSpan[]> {
   return transaction(db, async (trx) => {
     await lockSpans(trx)
     const spans = await storeMark(trx.sql, { now, elapsedMs: 0, hasJumped: false })
-    const newest = spans.pop()
-    if (newest === undefined) return spans
-    const starts_at = Math.min(newest.starts_at, latestEndOfTrusted(spans))
-    await updateSpan(trx.sql, withAllStops({ ...newest, starts_at, steady_ms: DAY_MS }))
+    const newest = spans.at(-1)
+    if (newest !== undefined && !isTrusted(newest))
+      await updateSpan(trx.sql, { ...newest, steady_ms: DAY_MS })
     return listClockSpans(trx.sql)
   })
-}
-
-/** The time that the clock would show after these spans if it had not jumped since the trusted ones:
- *  between them, it may have been wrong. Infinity: no span is trusted. */
-function latestEndOfTrusted(spans: ClockSpan[]): number {
-  const ends: number[] = []
-  let seenSinceMs = 0
-  for (const span of spans.toReversed()) {
-    if (isTrusted(span)) ends.push(span.marked_at + seenSinceMs)
-    seenSinceMs += span.seen_ms
-  }
-  return ends.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...ends)
 }
 
 /** Locks until the end of the transaction: otherwise two nodes would both begin a span. SQLite has
