@@ -74,7 +74,7 @@ function normalizeId(arg: string): string {
   return isUuid(arg) ? arg.toLowerCase() : arg
 }
 
-async function newProgram(shell: Shell, args: string[]): Promise<Command> {
+export async function newProgram(shell: Shell, args: string[]): Promise<Command> {
   const { version } = JSON.parse(
     readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
   ) as { version: string }
@@ -135,7 +135,7 @@ function requireAllOptions(command: Command): void {
   })
 }
 
-function listLeafCommands(command: Command): Command[] {
+export function listLeafCommands(command: Command): Command[] {
   return command.commands.length === 0 ? [command] : command.commands.flatMap(listLeafCommands)
 }
 

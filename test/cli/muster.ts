@@ -29,6 +29,7 @@ export interface Muster {
 export interface RunOptions {
   environment?: Record<string, string>
   input?: string
+  cwd?: string
   /** The path of the Node that runs the command. Default: the Node of the tests. */
   node?: string
   /** A program and its arguments that run the command. */
@@ -49,9 +50,10 @@ export async function newMuster(): Promise<Muster> {
   const running = new Set<Started>()
 
   const start: Muster['start'] = (args, options = {}) => {
-    const { environment, input, node = process.execPath, wrapper = [] } = options
+    const { environment, input, cwd, node = process.execPath, wrapper = [] } = options
     const [program = node, ...rest] = [...wrapper, node, BIN, ...args]
     const child = spawn(program, rest, {
+      cwd,
       env: { DATA_DIR: dataDir, DRAIN_MS: '0', ...environment },
     })
     const output = { stdout: '', stderr: '' }
