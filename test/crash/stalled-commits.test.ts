@@ -245,3 +245,34 @@ test.skipIf(inject('database') !== 'postgres' || !isPgBouncerInstalled)(
   },
   60_000,
 )
+
+test.skipIf(inject('database') !== 'postgres')(
+  'while commits wait: two nodes count reads together, and no read waits',
+  async () => {
+    await using server = await newServer()
+    const databaseUrl = await server.createDatabase()
+    const limits = { RATE_LIMIT_PER_MINUTE: '60' }
+    await using first = await startNode('api', databaseUrl, limits)
+    await using second = await startNode('api', databaseUrl, limits)
+    await using admin = await connectTo(server.url('postgres'))
+    const account = await first.newAccount()
+    await setStandby(admin, 'nosuch')
+    const { result, ms } = await timed(() =>
+      Promise.all(
+        Array.from({ length: 80 }, (_, number) =>
+          [first, second][number % 2]?.as(account).get('/participants'),
+        ),
+      ),
+    )
+    const statuses = result.map((response) => response?.status)
+    expect(statuses.filter((status) => status === 200)).toHaveLength(60)
+    expect(statuses.filter((status) => status === 429)).toHaveLength(20)
+    expect(ms).toBeLessThan(5_000)
+    await until('the key has a last use', async () => {
+      const { rows } = await second.db.read.raw('select last_used_at from api_keys')
+      return rows.some(({ last_used_at: at }: { last_used_at: number | null }) => at !== null)
+    })
+    await setStandby(admin, '')
+  },
+  60_000,
+)
