@@ -25,8 +25,11 @@ export function newLogger(
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       serializers: {
+        // pg-boss reports some errors as plain objects with the same fields.
         err: (error: unknown) =>
-          error instanceof Error ? errorFields(pino.stdSerializers.err(error)) : error,
+          typeof error === 'object' && error !== null
+            ? errorFields(pino.stdSerializers.err(error as Error))
+            : error,
       },
       hooks: { logMethod: summariseOutages() },
       redact: {

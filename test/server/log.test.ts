@@ -1,5 +1,6 @@
 /** The log of the service: one line for each request, and few lines in an outage. */
 import { expect, test } from 'vitest'
+import { newLogger } from '../../server/log.ts'
 import { sendRaw } from '../contract/http.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
 
@@ -111,4 +112,11 @@ test('error: a method that a page does not have → 405 with Allow, and no line'
       expect(await send(path)).toMatch(/^HTTP\/1\.1 404 /)
   }
   expect(lines).toEqual([])
+})
+
+test('error: a plain object of the queue is logged without the values of its statement', () => {
+  const lines: Line[] = []
+  const log = newLogger('error', { write: (line) => void lines.push(JSON.parse(line)) })
+  log.error({ err: { message: 'lost', code: '57P01', detail: 'Key (email)=(ada@example.com)' } })
+  expect(lines[0]?.err).toEqual({ type: 'Object', message: 'lost', stack: '', code: '57P01' })
 })
