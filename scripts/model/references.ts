@@ -1,5 +1,4 @@
 /** Resolves, lists and replaces `$ref`, within and between files. */
-import { posix } from 'node:path'
 import { listNodes } from './nodes.ts'
 import { mapSubschemas, type Schema } from './schema.ts'
 import {
@@ -34,12 +33,16 @@ export function locate(sources: Sources, from: Source, ref: string): Located {
 const targets = new WeakMap<Source, Map<string, Located>>()
 
 function findTarget(sources: Sources, from: Source, ref: string): Located {
-  const [file = '', pointer = ''] = ref.split('#')
+  const [file = ''] = ref.split('#')
+  const pointer = ref.slice(file.length + 1)
+  if (pointer !== '' && !pointer.startsWith('/'))
+    throw new Error(`refers to ${ref}: write # and a path that begins with /, or no #`)
   const path = pointer
     .split('/')
     .slice(1)
     .map((token) => decode(token, ref).replaceAll('~1', '/').replaceAll('~0', '~'))
-  const source = file === '' ? from : sources[posix.normalize(decode(file, ref))]
+  // Nothing is decoded or joined here: Redocly must see the same file.
+  const source = file === '' ? from : sources[file.replace(/^\.\//, '')]
   if (!source)
     throw new Error(`refers to ${ref}: refer to ${Object.keys(sources).join(' or ')} only`)
   const value = valueAt(source.root, path)

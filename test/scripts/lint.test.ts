@@ -202,6 +202,23 @@ test.each([
   expect(requests).toBe(0)
 })
 
+test.each([
+  "'%6Fpenapi.yaml#/info'",
+  "'http://127.0.0.1:9/../../openapi.yaml#/info'",
+  "'x/../openapi.yaml#/info'",
+  "'openapi.yaml#.yaml'",
+])('refuses %s, which another program could read as another file', async (reference) => {
+  await using contract = await newContract()
+  contract.change({
+    file: 'openapi.yaml',
+    change: ['\npaths:\n', `\nx-notes: { $ref: ${reference} }\npaths:\n`],
+  })
+  await contract.write()
+  expect((await lint(contract.root)).map(formatProblem)).toEqual([
+    expect.stringMatching(/^openapi\.yaml:\d+:\d+ generates — refers to \S+: (refer to|write) /),
+  ])
+})
+
 test('refuses a contract that is a link to a file outside of the folder', async () => {
   await using contract = await newContract()
   await contract.write()
