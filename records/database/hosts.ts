@@ -20,7 +20,7 @@ interface Host {
   port: number
 }
 
-/** What is wrong with the URL, as the end of a sentence. Undefined: nothing. */
+/** Returns the end of a sentence that says why the URL is refused. Undefined: the URL is valid. */
 export function findUrlProblem(url: string): string | undefined {
   if (!/^postgres(ql)?:\/\//.test(url)) return 'must begin with postgres:// or postgresql://'
   const { urls, target } = splitHosts(url)
