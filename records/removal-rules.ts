@@ -35,7 +35,7 @@ export const removalRules: RemovalRule[] = [
   {
     table: 'idempotency_keys',
     every: 'minute',
-    rule: '24 hours after the first request with the key',
+    rule: 'At least 24 hours after the first request with the key',
     remove: removeExpiredIdempotencyKeys,
   },
   {
