@@ -13,7 +13,7 @@ import {
 } from '../records/database/schema-difference.ts'
 import { assertVersion } from '../records/database/version.ts'
 import { doubtLeftMs, listClockSpans } from '../records/deletion-time.ts'
-import { findDatabaseBytes } from '../records/reports/database-state.ts'
+import { findConnections, findDatabaseBytes } from '../records/reports/database-state.ts'
 import {
   findDamage,
   findPostgresState,
@@ -184,11 +184,9 @@ export async function checkConnections({ db, config }: Installation): Promise<Fi
   const { poolSize, queuePoolSize } = { ...DEFAULT_LIMITS, ...database }
   // A worker needs one more connection for LISTEN, and one for its session.
   const needed = poolSize + (role === 'api' ? 0 : queuePoolSize + 2)
-  const { settings, usedConnections } = await findPostgresState(db)
-  const max = Number(settings.max_connections) - Number(settings.superuser_reserved_connections)
-  const free = max - usedConnections
-  // Not every database has these two settings.
-  if (!Number.isFinite(free)) return ok(`A node uses up to ${needed} connections.`)
+  const { used, max } = await findConnections(db)
+  if (max === undefined) return ok(`A node uses up to ${needed} connections.`)
+  const free = max - used
   const text = `${free} of ${max} connections are free, and a node with these settings uses up to ${needed}`
   return free < needed
     ? warning(`${text}.`, 'Raise max_connections, or lower DATABASE_POOL_SIZE.')

@@ -95,6 +95,7 @@ async function runDatabaseChecks(
   environment: Shell['environment'],
 ): Promise<NamedFinding[]> {
   const checks = await import('./doctor-checks.ts')
+  const { checkStandbys } = await import('./doctor-standbys.ts')
   const work = await import('./doctor-work.ts')
   const { listPendingMigrations } = await import('../records/database/migrate.ts')
   const installation = { db, config }
@@ -104,6 +105,7 @@ async function runDatabaseChecks(
   // A database that cannot be used makes all other checks fail.
   if (findings.some(({ level }) => level === 'problem')) return findings
   findings.push(...(await run('database', checks.checkPostgresSettings)))
+  findings.push(...(await run('standbys', checkStandbys)))
   findings.push(...(await run('connections', checks.checkConnections)))
   findings.push(...(await run('disk', checks.checkDisk)))
   findings.push(...(await run('backup', checks.checkBackup)))

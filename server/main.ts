@@ -31,6 +31,8 @@ import {
   reportClock,
   reportDatabase,
   reportPools,
+  reportPostgres,
+  reportReadiness,
   reportRequestLog,
 } from './metrics-database.ts'
 import { newAttemptObserver, reportDeliveries, reportSecrets } from './metrics-delivery.ts'
@@ -124,6 +126,7 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
     if (config.pausesDeliveries) await pauseDeliveries(db, now())
     const readiness = newReadiness(db, config, schema, () => parts.engine)
     parts.readiness = readiness
+    reportReadiness(registry, readiness)
     const keysInUse = new KeysInUse()
     const app = createApp({ db, config, log, now, metrics, requestLog, readiness, keysInUse })
     // Before the engine: a port in use is reported at once, and requests are served while the queue
@@ -142,6 +145,7 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
       parts.engine = await startDelivery({ db, config, now, readClock, log, onAttempt, thread })
       reportDeliveries(registry, parts.engine)
       reportDatabase(registry, db, now)
+      reportPostgres(registry, db, readiness)
       reportBackup(registry, config)
       const hourly = startHousekeeping('hour', housekeeping)
       const afterDays = config.disableWebhooksAfterDays

@@ -8,6 +8,8 @@ import { removalRules } from '../records/removal-rules.ts'
 import {
   countPausedBulkJobs,
   countUndelivered,
+  countWaitingCommits,
+  findConnections,
   findDatabaseBytes,
   findWalBytes,
 } from '../records/reports/database-state.ts'
@@ -15,6 +17,7 @@ import { countWebhookStates } from '../records/reports/webhook-health.ts'
 import type { ServerClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { addGauge, addLabelledGauge } from './metrics.ts'
+import { type Readiness, UNREADY_REASONS } from './readiness.ts'
 import type { RequestLog } from './request-log.ts'
 
 /** Counts that read many rows are at most this old, so that frequent scrapes cost little. */
@@ -32,6 +35,45 @@ export function reportPools(registry: Registry, pools: () => Record<string, Pool
     'muster_database_pool_waiting',
     'Queries and transactions that wait for a connection, by pool.',
     'waiting',
+  )
+}
+
+export function reportReadiness(registry: Registry, readiness: Readiness): void {
+  const help = 'Whether the node is ready as far as this reason is concerned: 1 or 0.'
+  addLabelledGauge(registry, { name: 'muster_ready', help, label: 'reason' }, async () => {
+    const found = await readiness.findReasons()
+    return Object.fromEntries(
+      UNREADY_REASONS.map((reason) => [reason, Number(!found.includes(reason))]),
+    )
+  })
+}
+
+/** What PostgreSQL says about its connections and commits. Only workers report it. */
+export function reportPostgres(registry: Registry, db: Db, readiness: Readiness): void {
+  const isPostgres = db.dialect === 'postgres'
+  const connections = cached(async () => (isPostgres ? findConnections(db) : undefined))
+  addGauge(
+    registry,
+    'muster_database_connections',
+    'Connections of all clients to PostgreSQL. No value in embedded mode.',
+    async () => (await connections())?.used,
+  )
+  addGauge(
+    registry,
+    'muster_database_connections_max',
+    'The most connections that PostgreSQL accepts from ordinary users. No value in embedded mode.',
+    async () => (await connections())?.max,
+  )
+  addGauge(
+    registry,
+    'muster_database_commits_waiting',
+    'Commits that have waited for a standby for more than a second. No value in embedded mode.',
+    async () => {
+      if (!isPostgres) return undefined
+      // Its write waits as well, so the wait shows even when nobody changes anything.
+      await readiness.findReasons()
+      return countWaitingCommits(db)
+    },
   )
 }
 

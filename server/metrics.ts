@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { newViolations, type SeenViolation, type Violation } from '../operations/violations.ts'
 import type { Context, Next } from './context.ts'
@@ -56,8 +57,19 @@ export function newMetrics(): Metrics {
   }
 }
 
-/** Adds a gauge that is read at each scrape. The gauge has no value while `read` returns undefined
- *  or throws. */
+/** Prometheus waits 10 s for the response, and then has no metric of the node. */
+const READ_TIMEOUT_MS = 5_000
+
+/** Undefined: `read` throws, or takes too long. */
+async function readInTime<T>(read: () => T | Promise<T>): Promise<T | undefined> {
+  const reading = Promise.resolve()
+    .then(read)
+    .catch(() => undefined)
+  return Promise.race([reading, delay(READ_TIMEOUT_MS, undefined, { ref: false })])
+}
+
+/** Adds a gauge that is read at each scrape. The gauge has no value while `read` returns undefined,
+ *  throws or takes too long. */
 export function addGauge(
   registry: Registry,
   name: string,
@@ -69,17 +81,15 @@ export function addGauge(
     help,
     registers: [registry],
     async collect() {
-      const value = await Promise.resolve()
-        .then(read)
-        .catch(() => undefined)
+      const value = await readInTime(read)
       if (value === undefined) gauge.remove()
       else gauge.set(value)
     },
   })
 }
 
-/** Adds a gauge with one number for each value of its label. The gauge is empty while `read`
- *  throws. */
+/** Adds a gauge with one number for each value of its label. The gauge is empty while `read` throws
+ *  or takes too long. */
 export function addLabelledGauge(
   registry: Registry,
   { label, ...names }: { name: string; help: string; label: string },
@@ -91,7 +101,7 @@ export function addLabelledGauge(
     registers: [registry],
     async collect() {
       gauge.reset()
-      const values = await read().catch(() => ({}))
+      const values = (await readInTime(read)) ?? {}
       for (const [key, value] of Object.entries(values)) gauge.set({ [label]: key }, value)
     },
   })

@@ -7,7 +7,16 @@ import { findSecretKeyProblem } from '../webhooks/secret-keys.ts'
 import type { Config } from './config.ts'
 import type { SchemaCheck } from './schema-check.ts'
 
-type UnreadyReason = 'draining' | 'database' | 'schema' | 'writes' | 'secret_key' | 'schedule'
+export const UNREADY_REASONS = [
+  'draining',
+  'database',
+  'schema',
+  'writes',
+  'secret_key',
+  'schedule',
+] as const
+
+type UnreadyReason = (typeof UNREADY_REASONS)[number]
 
 const CHECK_TIMEOUT_MS = 3_000
 

@@ -50,6 +50,38 @@ async function findSqliteWalBytes({ read }: Db): Promise<number> {
   return (await stat(`${main?.file}-wal`)).size
 }
 
+/** PostgreSQL only. A user without the role pg_monitor sees of the sessions of others only that they
+ *  exist. The maximum is undefined where the server lacks the settings. */
+export async function findConnections({
+  read,
+}: Db): Promise<{ used: number; max: number | undefined }> {
+  const [row] = await select<{ used: number; max: number | null }>(
+    read,
+    `select
+       (select count(*) from pg_stat_activity
+        where usesysid is not null and datid is not null
+          and coalesce(backend_type, 'client backend') = 'client backend') as used,
+       current_setting('max_connections', true)::int
+         - current_setting('superuser_reserved_connections', true)::int
+         - coalesce(current_setting('reserved_connections', true)::int, 0) as max`,
+    [],
+  )
+  return { used: row?.used ?? 0, max: row?.max ?? undefined }
+}
+
+/** Commits of this database that have waited for a standby for more than a second. Without the role
+ *  pg_monitor, only those of the same user. PostgreSQL only. */
+export async function countWaitingCommits({ read }: Db): Promise<number> {
+  const [row] = await select<{ count: number }>(
+    read,
+    `select count(*) from pg_stat_activity
+     where datname = current_database() and wait_event = 'SyncRep'
+       and query_start < clock_timestamp() - interval '1 second'`,
+    [],
+  )
+  return row?.count ?? 0
+}
+
 async function selectBytes({ read }: Db, text: string): Promise<number | undefined> {
   const [row] = await select<{ bytes: number }>(read, text, [])
   return row?.bytes

@@ -8,7 +8,6 @@ interface PostgresState {
   settings: Record<string, string>
   /** The server replays the changes of another server, and accepts no writes. */
   isStandby: boolean
-  usedConnections: number
 }
 
 const SETTINGS = [
@@ -17,26 +16,55 @@ const SETTINGS = [
   'fsync',
   'full_page_writes',
   'synchronous_commit',
+  'synchronous_standby_names',
   'transaction_read_only',
-  'max_connections',
-  'superuser_reserved_connections',
 ]
 
 export async function findPostgresState({ read }: Db): Promise<PostgresState> {
   const rows: { name: string; setting: string }[] = await read('pg_settings')
     .whereIn('name', SETTINGS)
     .select('name', 'setting')
-  const [state] = await select<{ standby: boolean; used: number }>(
+  const [state] = await select<{ standby: boolean }>(
     read,
-    `select pg_is_in_recovery() as standby,
-       (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as used`,
+    'select pg_is_in_recovery() as standby',
     [],
   )
   return {
     settings: Object.fromEntries(rows.map(({ name, setting }) => [name, setting])),
     isStandby: state?.standby ?? false,
-    usedConnections: state?.used ?? 0,
   }
+}
+
+interface Standbys {
+  streaming: number
+  /** Those for which no commit waits. A user without the role pg_monitor sees none. */
+  asynchronous: number
+}
+
+/** The standbys that replicate from this server. PostgreSQL only. */
+export async function countStandbys({ read }: Db): Promise<Standbys> {
+  const [row] = await select<Standbys>(
+    read,
+    `select count(*) as streaming, count(*) filter (where sync_state = 'async') as asynchronous
+     from pg_stat_replication
+     where coalesce(state, 'streaming') = 'streaming'
+       and pid not in (select active_pid from pg_replication_slots
+                       where slot_type = 'logical' and active_pid is not null)`,
+    [],
+  )
+  return { streaming: row?.streaming ?? 0, asynchronous: row?.asynchronous ?? 0 }
+}
+
+/** The IP address of a server that Patroni manages. Undefined: Patroni is not connected to it, or the
+ *  server does not say its IP address. PostgreSQL only. */
+export async function findPatroniHost({ read }: Db): Promise<string | undefined> {
+  const [row] = await select<{ host: string | null }>(
+    read,
+    `select host(inet_server_addr()) as host from pg_stat_activity
+     where application_name like 'Patroni%' limit 1`,
+    [],
+  )
+  return row?.host ?? undefined
 }
 
 export async function findSqliteVersion({ read }: Db): Promise<string> {

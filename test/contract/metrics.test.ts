@@ -95,7 +95,29 @@ test('a worker reports that it leads and listens, and how it uses its connection
   }
   expect(metrics.get('muster_database_size_bytes')).toBeGreaterThan(100_000)
   expect(metrics.get('muster_database_wal_bytes')).toBeGreaterThan(0)
+  // The server of the tests accepts 300 connections, and reserves 3 for superusers.
+  expect(metrics.get('muster_database_connections_max')).toBe(isPostgres ? 297 : undefined)
+  expect(metrics.get('muster_database_commits_waiting')).toBe(isPostgres ? 0 : undefined)
+  if (isPostgres) expect(metrics.get('muster_database_connections')).toBeGreaterThan(2)
 })
+
+test.runIf(isPostgres)(
+  'a value that cannot be read in time is missing, and the others arrive',
+  async () => {
+    await using app = await startApp({ role: 'all' })
+    const name = 'muster_bulk_jobs_paused'
+    expect((await readMetrics(app)).get(name)).toBe(0)
+    await app.db.write.transaction(async (trx) => {
+      await trx.raw('lock table bulk_jobs in access exclusive mode')
+      const startedAt = performance.now()
+      const metrics = await readMetrics(app)
+      expect(performance.now() - startedAt).toBeLessThan(8_000)
+      expect(metrics.has(name)).toBe(false)
+      expect(metrics.get('muster_ready{reason="database"}')).toBe(1)
+    })
+    expect((await readMetrics(app)).get(name)).toBe(0)
+  },
+)
 
 test('a signing secret that cannot be read counts as an error, and pauses its webhook', async () => {
   await using receiver = await startReceiver()

@@ -7,6 +7,13 @@ async function findReasons(app: TestApp): Promise<string[]> {
   return JSON.parse((await app.call('GET', '/readyz')).text).reasons ?? []
 }
 
+/** The reasons that `muster_ready` reports. */
+async function findReportedReasons(app: TestApp): Promise<(string | undefined)[]> {
+  const { text } = await app.call('GET', '/metrics')
+  expect(text.match(/^muster_ready\{/gm)).toHaveLength(6)
+  return [...text.matchAll(/^muster_ready\{reason="(\w+)"\} 0$/gm)].map(([, reason]) => reason)
+}
+
 /** Sets whether all connections of the database are read-only. */
 async function setReadOnly({ db, database }: TestApp, value: 'on' | 'off'): Promise<void> {
   if (db.dialect === 'sqlite') {
@@ -25,10 +32,13 @@ async function setReadOnly({ db, database }: TestApp, value: 'on' | 'off'): Prom
 test('a read-only database: not ready without any request, and ready once it accepts writes', async () => {
   await using app = await startApp()
   expect(await findReasons(app)).toEqual([])
+  expect(await findReportedReasons(app)).toEqual([])
   await setReadOnly(app, 'on')
   await until('the node is not ready', async () => (await findReasons(app)).includes('writes'))
+  expect(await findReportedReasons(app)).toEqual(['writes'])
   await setReadOnly(app, 'off')
   await until('the node is ready', async () => (await findReasons(app)).length === 0, 30_000)
+  expect(await findReportedReasons(app)).toEqual([])
 })
 
 test.skipIf(inject('database') === 'postgres')(

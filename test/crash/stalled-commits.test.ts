@@ -125,6 +125,7 @@ test.skipIf(inject('database') !== 'postgres')(
       ({ atMs, reasons }) => atMs > UNREADY_WITHIN_MS && reasons !== 'writes',
     )
 
+    const metrics = await (await fetch(`${node.url}/metrics`)).text()
     await setStandby(admin, '')
     const endedAt = Date.now()
     const isRecovered = () => clients.created.some(({ at }) => at > endedAt)
@@ -154,6 +155,9 @@ test.skipIf(inject('database') !== 'postgres')(
     expect(new Set(readsWhile.map(({ status }) => status))).toEqual(new Set([200]))
     expect(stalledP99).toBeLessThan(Math.max(2 * normalP99, MIN_READ_P99_MS))
     expect(readyAgain).toEqual([])
+    expect(metrics).toMatch(/^muster_database_commits_waiting [1-9]/m)
+    expect(metrics).toMatch(/^muster_ready\{reason="writes"\} 0$/m)
+    expect(metrics).toMatch(/^muster_ready\{reason="database"\} 1$/m)
     expect(recoveredMs).toBeLessThan(RECOVERED_WITHIN_MS)
     expect(clients.failures).toEqual([])
     expect(clients.created.length).toBeGreaterThan(0)

@@ -87,10 +87,14 @@ test.skipIf(!isInstalled('promtool'))('promtool accepts the alerts and the queri
   }
 })
 
-test.skipIf(!isInstalled('promtool'))('the alerts fire on the samples of alerts.yaml', async () => {
-  const { stdout } = await run('promtool', ['test', 'rules', 'test/deploy/alerts.yaml'])
-  expect(stdout).toContain('SUCCESS')
-})
+test.skipIf(!isInstalled('promtool'))(
+  'the alerts fire on the samples, and only these',
+  async () => {
+    const files = ['test/deploy/alerts.yaml', 'test/deploy/outages.yaml']
+    const { stdout } = await run('promtool', ['test', 'rules', ...files])
+    expect(stdout.match(/SUCCESS/g)).toHaveLength(files.length)
+  },
+)
 
 test('compose.yaml sets only variables that docs/settings.md lists', async () => {
   const documented = await readRoot('docs/settings.md')
