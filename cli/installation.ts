@@ -10,6 +10,7 @@ import {
 } from '../records/database/migrate.ts'
 import { type Db, openDatabase, sqliteFile, withoutPooler } from '../records/database/open.ts'
 import { useClockForIds } from '../records/ids.ts'
+import { countNoun } from '../records/references.ts'
 import type { Config } from '../server/config.ts'
 
 export interface CommandDatabase {
@@ -62,8 +63,8 @@ async function prepareSchema(db: Db, place: Place, schema: SchemaUse): Promise<s
   const pending = schema === 'current' ? await listPendingMigrations(db) : []
   if (pending.length === 0) return []
   throw new Refused(
-    `The database in ${describePlace(place)} is older than this version: ${pending.length} migrations have not run. ` +
-      'Back it up, then run:  muster migrate',
+    `The database in ${describePlace(place)} is older than this version: it lacks ` +
+      `${countNoun(pending.length, 'migration')}. Back it up, then run:  muster migrate`,
   )
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { statSync } from 'node:fs'
 import { link, open, readdir, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { Refused } from '../../errors.ts'
 import { errorCode } from './errors.ts'
 import type { Db } from './open.ts'
@@ -16,6 +17,11 @@ export interface Backup {
 /** The names of the backups in a folder. They sort by time. */
 const NAME = /^muster-\d{8}T\d{6}Z\.sqlite$/
 
+/** The names of unfinished copies. */
+const DRAFT_NAME = /\.[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}\.partial$/
+/** A copy that was not written to for so long belongs to a killed process, not to one that checks it. */
+const MAX_DRAFT_AGE_MS = 12 * 60 * 60 * 1_000
+
 /** Copies a snapshot of the SQLite database to a new file, and checks the copy. Reads and writes
  *  continue. The file appears complete, checked and synced, or not at all. Throws `Refused` if the
  *  copy is damaged, the file exists, or its folder is missing or not writable. */
@@ -25,6 +31,7 @@ export async function writeBackup({ write }: Db, file: string): Promise<Backup> 
     // VACUUM INTO accepts an empty file. The mode of this file keeps the backup private throughout.
     const empty = await open(draft, 'wx', 0o600)
     await empty.close()
+    await deleteOldDrafts(dirname(file))
     await write.raw('vacuum into ?', [draft])
     await write.raw('attach ? as copy', [draft])
     const found = await checkCopy(write).finally(() => write.raw('detach copy'))
@@ -76,6 +83,17 @@ export async function deleteOldBackups(folder: string, keep: number): Promise<st
   const files = names.slice(0, -keep).map((name) => join(folder, name))
   for (const file of files) await rm(file)
   return files
+}
+
+/** Deletes the copies that killed processes have left in `folder`. */
+async function deleteOldDrafts(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    if (!DRAFT_NAME.test(name)) continue
+    const draft = join(folder, name)
+    // Another process may delete its own draft meanwhile.
+    const writtenAt = statSync(draft, { throwIfNoEntry: false })?.mtimeMs ?? Date.now()
+    if (Date.now() - writtenAt > MAX_DRAFT_AGE_MS) await rm(draft, { force: true })
+  }
 }
 
 function toRefused(file: string, error: unknown): Refused | undefined {

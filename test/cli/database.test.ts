@@ -1,4 +1,4 @@
-import { readdir, stat, writeFile } from 'node:fs/promises'
+import { readdir, stat, utimes, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
@@ -66,6 +66,26 @@ describe('backup', () => {
     expect((await readdir(folder.dataDir)).sort()).toEqual(
       [...others, 'muster-20260102T000000Z.sqlite', basename(file)].sort(),
     )
+  })
+
+  it('deletes what a killed backup has left, but not the file of another backup that runs', async () => {
+    await using muster = await newMuster()
+    await using folder = await newMuster()
+    await muster.run(['migrate'])
+    const step = join(import.meta.dirname, 'kill-at.ts')
+    const [killed = '', running = ''] = await Promise.all(
+      ['killed', 'running'].map(async (name) => {
+        const file = join(folder.dataDir, name)
+        const environment = { NODE_OPTIONS: `--import ${step}`, KILL_AT: '1' }
+        expect(await muster.run(['backup', file], { environment })).toMatchObject({ status: null })
+        return (await readdir(folder.dataDir)).find((draft) => draft.startsWith(name))
+      }),
+    )
+    expect(killed).toMatch(/\.partial$/)
+    const yesterday = Date.now() / 1_000 - 24 * 60 * 60
+    await utimes(join(folder.dataDir, killed), yesterday, yesterday)
+    await muster.run(['backup', join(folder.dataDir, 'new')])
+    expect((await readdir(folder.dataDir)).sort()).toEqual(['new', running])
   })
 
   it('deletes a damaged copy, keeps the earlier backups, and says what is damaged', async () => {

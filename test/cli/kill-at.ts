@@ -20,6 +20,7 @@ function countCalls(owner: any, name: string, counts: (self: any) => boolean): v
 
 for (const name of ['writeFileSync', 'renameSync', 'linkSync', 'fsyncSync'])
   countCalls(fs, name, () => true)
+countCalls(fs.promises, 'link', () => true)
 syncBuiltinESMExports()
 
 const sqlite3 = createRequire(import.meta.url)('sqlite3')

@@ -93,7 +93,7 @@ const readState = (options: DatabaseOptions) =>
 const isRefusal = (text: RegExp) => (message: string) => text.test(message)
 const NO_DATABASE = /^There is no database of Muster in .* Set DATA_DIR or DATABASE_URL/
 const PENDING =
-  /^The database in .* is older than this version: 1 migrations have not run\..*muster migrate/
+  /^The database in .* is older than this version: it lacks 1 migration\..*muster migrate/
 
 describe.skipIf(inject('database') !== 'sqlite')('commands in embedded mode', () => {
   it('in an empty folder: no command creates DATA_DIR', { timeout: 300_000 }, async () => {
