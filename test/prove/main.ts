@@ -18,7 +18,7 @@ const command = new Command('npm run test:faults --')
   .option('--json', 'print one JSON document instead of the table', false)
   .addHelpText(
     'after',
-    '\nTakes about ten minutes. Exit status: 0 if the tests find at least 95 % of all faults, and every\n' +
+    '\nTakes about seven minutes. Exit status: 0 if the tests find at least 95 % of all faults, and every\n' +
       'fault in the isolation of accounts and in signatures; otherwise 1.',
   )
   .parse()

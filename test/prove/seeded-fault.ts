@@ -1,6 +1,5 @@
 /** The faults of `npm run test:faults`. Proxies put them into the requests, responses and
  *  deliveries of the service. */
-import { Refused } from '../../errors.ts'
 import { type CrudKind, listCrudKinds } from '../../scripts/contract/record-kinds.ts'
 import type { Contract } from '../../scripts/model/contract.ts'
 import type { Operation } from '../../scripts/model/operations.ts'
@@ -63,12 +62,16 @@ export function listResources(contract: Contract): Resource[] {
   return listCrudKinds(contract).filter((kind): kind is Resource => kind.list !== undefined)
 }
 
-/** The first of `listResources`. Throws `Refused` if the contract has none. */
-export function firstResource(contract: Contract): Resource {
-  const [first] = listResources(contract)
-  if (!first)
-    throw new Refused(
-      'Faults need records that can be listed, created, read, updated and deleted. The contract has none.',
-    )
-  return first
+/** The first of `listResources` that fits. */
+export function firstResource(
+  contract: Contract,
+  fits = (_resource: Resource): boolean => true,
+): Resource {
+  return assertFound(listResources(contract).find(fits))
+}
+
+/** Throws if the contract has no such part: otherwise its faults would be left out silently. */
+export function assertFound<T>(part: T | undefined): T {
+  if (part === undefined) throw new Error('The contract lacks a part that the faults change.')
+  return part
 }

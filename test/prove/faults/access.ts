@@ -1,14 +1,20 @@
 /** Seeded faults of API keys and permissions. */
 import type { Contract } from '../../../scripts/model/contract.ts'
 import { asJson, onRequest } from '../hooks.ts'
-import { faultFactory, firstResource, type Keys, type SeededFault } from '../seeded-fault.ts'
+import {
+  assertFound,
+  faultFactory,
+  firstResource,
+  type Keys,
+  type SeededFault,
+} from '../seeded-fault.ts'
 
 const faults = faultFactory('access')
 
 export function accessFaults(contract: Contract, { key, restrictedKey }: Keys): SeededFault[] {
   const { get, create, remove } = firstResource(contract)
-  const guarded = contract.operations.find(
-    ({ method, permission }) => method === 'get' && permission !== null,
+  const guarded = assertFound(
+    contract.operations.find(({ method, permission }) => method === 'get' && permission !== null),
   )
   const authorization = `Bearer ${key}`
   const isRestricted = (headers: Record<string, string>) =>
@@ -53,12 +59,10 @@ export function accessFaults(contract: Contract, { key, restrictedKey }: Keys): 
           method === 'DELETE' && isRestricted(headers) ? withKey(headers) : {},
       },
     }),
-    ...(guarded === undefined
-      ? []
-      : faults(guarded, {
-          'ignores a missing permission': {
-            changeRequest: ({ headers }) => (isRestricted(headers) ? withKey(headers) : {}),
-          },
-        })),
+    ...faults(guarded, {
+      'ignores a missing permission': {
+        changeRequest: ({ headers }) => (isRestricted(headers) ? withKey(headers) : {}),
+      },
+    }),
   ]
 }

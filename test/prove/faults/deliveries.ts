@@ -9,7 +9,7 @@ import {
 } from '../../../scripts/words/deliveries.ts'
 import type { Deliver, DeliveryHook } from '../delivery-proxy.ts'
 import { parseObject } from '../faulty-proxy.ts'
-import type { Category, SeededFault } from '../seeded-fault.ts'
+import { assertFound, type Category, type SeededFault } from '../seeded-fault.ts'
 
 const HOUR_SECONDS = 3600
 const OTHER_SECRET = `whsec_${Buffer.alloc(32, 'x').toString('base64')}`
@@ -18,8 +18,7 @@ type SignatureWords = NonNullable<DeliveryHeader['x-signature']>
 type Change = (delivery: Delivery) => Partial<Delivery>
 
 export function deliveryFaults(contract: Contract): SeededFault[] {
-  const operation = contract.operations.find(({ emits }) => emits.length > 0)
-  if (!operation) return []
+  const operation = assertFound(contract.operations.find(({ emits }) => emits.length > 0))
   const fault = (category: Category, what: string, deliveryHook: DeliveryHook): SeededFault => ({
     category,
     what,
@@ -60,7 +59,7 @@ const withBody = (change: (payload: Record<string, unknown>) => object): Change 
 
 /** Faults of attempts: their number, times and method, and what differs between them. */
 function attemptFaults(specs: DeliveryHeader[]): NamedFault[] {
-  const idHeader = specs.find((header) => header['x-equals'] === 'payload.id')?.name ?? ''
+  const { name: idHeader } = assertFound(specs.find((one) => one['x-equals'] === 'payload.id'))
   const withNewId = (delivery: Delivery): Delivery => {
     const id = randomUUID()
     return {
@@ -108,7 +107,7 @@ function attemptFaults(specs: DeliveryHeader[]): NamedFault[] {
 
 /** Faults of headers and of the body. The signatures are right. */
 function bodyFaults(specs: DeliveryHeader[]): NamedFault[] {
-  const named = (fits: (header: DeliveryHeader) => boolean) => specs.find(fits)?.name ?? ''
+  const named = (fits: (header: DeliveryHeader) => boolean) => assertFound(specs.find(fits)).name
   const time = named((header) => header['x-time-of'] !== undefined)
   const trace = named((header) => header['x-trace-of'] !== undefined)
   const id = named((header) => header['x-equals'] === 'payload.id')

@@ -6,28 +6,22 @@ import { readListWords } from '../../../scripts/words/lists.ts'
 import { readWord } from '../../../scripts/words/read.ts'
 import type { ProxyHooks, ProxyRequest, ProxyResponse } from '../faulty-proxy.ts'
 import { isFor, onBody, withOtherId } from '../hooks.ts'
-import { faultFactory, firstResource, listResources, type SeededFault } from '../seeded-fault.ts'
+import { assertFound, faultFactory, firstResource, type SeededFault } from '../seeded-fault.ts'
 
 const faults = faultFactory('events')
 
 export function eventFaults(contract: Contract): SeededFault[] {
-  const list = findEventList(contract)
-  const items = readListWords(contract)?.items.slice(1)
-  const resources = listResources(contract)
+  const list = assertFound(findEventList(contract))
+  const items = assertFound(readListWords(contract)).items.slice(1)
   const { create, update, remove } = firstResource(contract)
-  if (!list || items === undefined) return []
   const onEvents = (change: (events: JsonObject[]) => JsonObject[]): ProxyHooks =>
     onBody(list.operation, (page) => ({ ...page, [items]: change(page[items]) }))
   const emitMore = (type: string, fits: Fits) => addEvents({ list, items, type }, fits)
-  const conditional = resources
-    .map((resource) => resource.update)
-    .find(({ place }) => {
-      const conditions = readWord<Record<string, { becomes?: object }>>(place, 'x-emits-when')
-      return Object.values(conditions ?? {}).some(({ becomes }) => becomes)
-    })
-  const removeWithOtherEvents = resources
-    .map((resource) => resource.remove)
-    .find(({ emits }) => emits.length > 1)
+  const { update: conditional } = firstResource(contract, ({ update: { place } }) => {
+    const conditions = readWord<Record<string, { becomes?: object }>>(place, 'x-emits-when')
+    return Object.values(conditions ?? {}).some(({ becomes }) => becomes !== undefined)
+  })
+  const { remove: removeOthers } = firstResource(contract, (one) => one.remove.emits.length > 1)
   const typeField = list.type.slice(1)
   const [created = ''] = create.emits
   const [updated = ''] = update.emits
@@ -72,24 +66,20 @@ export function eventFaults(contract: Contract): SeededFault[] {
         ({ status }, request) => isFor(remove, request) && status === 404,
       ),
     }),
-    ...(conditional
-      ? faults(conditional, {
-          'emits a conditional event with each update': onEvents((events) =>
-            events.flatMap((event) => {
-              const [first, other = ''] = conditional.emits
-              const more = { ...copyOf(event, list), [typeField]: other }
-              return event[typeField] === first ? [more, event] : [event]
-            }),
-          ),
-        })
-      : []),
-    ...(removeWithOtherEvents
-      ? faults(removeWithOtherEvents, {
-          'emits no event for the records that a deletion changes': onEvents((events) =>
-            events.filter((event) => event[typeField] !== removeWithOtherEvents.emits[1]),
-          ),
-        })
-      : []),
+    ...faults(conditional, {
+      'emits a conditional event with each update': onEvents((events) =>
+        events.flatMap((event) => {
+          const [first, other = ''] = conditional.emits
+          const more = { ...copyOf(event, list), [typeField]: other }
+          return event[typeField] === first ? [more, event] : [event]
+        }),
+      ),
+    }),
+    ...faults(removeOthers, {
+      'emits no event for the records that a deletion changes': onEvents((events) =>
+        events.filter((event) => event[typeField] !== removeOthers.emits[1]),
+      ),
+    }),
   ]
 }
 

@@ -10,7 +10,7 @@ import { mapValues } from '../../../scripts/model/schema.ts'
 import { requestSchema } from '../../../scripts/words/records.ts'
 import { readMaxRecordBytes } from '../../../scripts/words/refusals.ts'
 import { asJson, onAnyInput, onAnyQuery, onRequest } from '../hooks.ts'
-import { faultFactory, firstResource, type SeededFault } from '../seeded-fault.ts'
+import { assertFound, faultFactory, firstResource, type SeededFault } from '../seeded-fault.ts'
 
 const faults = faultFactory('validation')
 
@@ -83,12 +83,13 @@ export function validationFaults(contract: Contract): SeededFault[] {
 
 export function sizeFaults(contract: Contract): SeededFault[] {
   const maxBytes = readMaxRecordBytes(contract)
-  const createOfLargeRecord = contract.operations.find(
-    (operation) =>
-      operation.method === 'post' &&
-      objectLargerThan(maxBytes, requestSchema(contract, operation)) !== undefined,
+  const createOfLargeRecord = assertFound(
+    contract.operations.find(
+      (operation) =>
+        operation.method === 'post' &&
+        objectLargerThan(maxBytes, requestSchema(contract, operation)) !== undefined,
+    ),
   )
-  if (!createOfLargeRecord) return []
   return faults(createOfLargeRecord, {
     'takes a record that is too large': onRequest(createOfLargeRecord, ({ body }) =>
       Buffer.byteLength(body) > maxBytes ? { body: withShortText(body) } : {},

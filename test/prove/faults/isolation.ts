@@ -4,26 +4,16 @@ import type { Operation } from '../../../scripts/model/operations.ts'
 import { requestSchema } from '../../../scripts/words/records.ts'
 import type { ProxyHooks, ProxyRequest } from '../faulty-proxy.ts'
 import { isFor, onRequest, pathOf } from '../hooks.ts'
-import {
-  faultFactory,
-  firstResource,
-  type Keys,
-  listResources,
-  type SeededFault,
-} from '../seeded-fault.ts'
+import { faultFactory, firstResource, type Keys, type SeededFault } from '../seeded-fault.ts'
 
 const faults = faultFactory('isolation')
 
 export function isolationFaults(contract: Contract, { key, otherKey }: Keys): SeededFault[] {
   const { list, create, get, update, remove } = firstResource(contract)
-  const referring =
-    listResources(contract)
-      .map((resource) => resource.create)
-      .find((operation) =>
-        Object.values(requestSchema(contract, operation).properties ?? {}).some(
-          ({ format }) => format === 'uuid',
-        ),
-      ) ?? create
+  const { create: referring } = firstResource(contract, (resource) => {
+    const { properties = {} } = requestSchema(contract, resource.create)
+    return Object.values(properties).some(({ format }) => format === 'uuid')
+  })
   const isFromOther = ({ headers }: ProxyRequest) => headers.authorization === `Bearer ${otherKey}`
   const asRun = ({ headers }: ProxyRequest) => ({
     headers: { ...headers, authorization: `Bearer ${key}` },
@@ -46,12 +36,8 @@ export function isolationFaults(contract: Contract, { key, otherKey }: Keys): Se
         ({ headers }) => 'if-none-match' in headers,
       ),
     }),
-    ...faults(update, {
-      'updates the record of another account': confuseAccounts(update),
-    }),
-    ...faults(remove, {
-      'deletes the record of another account': confuseAccounts(remove),
-    }),
+    ...faults(update, { 'updates the record of another account': confuseAccounts(update) }),
+    ...faults(remove, { 'deletes the record of another account': confuseAccounts(remove) }),
     ...faults(list, {
       'lists the records of another account': confuseAccounts(list),
       'filters the records of another account': confuseAccounts(list, ({ path }) =>
@@ -71,9 +57,7 @@ export function isolationFaults(contract: Contract, { key, otherKey }: Keys): Se
         },
       },
     }),
-    ...faults(create, {
-      'shares Idempotency-Keys between accounts': sharedKeys(create.path),
-    }),
+    ...faults(create, { 'shares Idempotency-Keys between accounts': sharedKeys(create.path) }),
     ...faults(referring, {
       'lets a record refer to the record of another account': confuseAccounts(
         referring,

@@ -12,14 +12,19 @@ import {
 import { readField, readPointer } from '../../../scripts/words/read.ts'
 import type { ProxyHooks, ProxyRequest } from '../faulty-proxy.ts'
 import { onBody, onQuery, queryOf } from '../hooks.ts'
-import { faultFactory, firstResource, listResources, type SeededFault } from '../seeded-fault.ts'
+import {
+  assertFound,
+  faultFactory,
+  firstResource,
+  listResources,
+  type SeededFault,
+} from '../seeded-fault.ts'
 
 const faults = faultFactory('lists')
 
 export function listFaults(contract: Contract): SeededFault[] {
-  const words = readListWords(contract)
+  const words = assertFound(readListWords(contract))
   const lists = listResources(contract).map(({ list }) => list)
-  if (!words) return []
   return [
     ...filterFaults(lists, words),
     ...sortFaults(lists, words),
@@ -52,8 +57,8 @@ function filterFaults(lists: Operation[], words: ListWords): SeededFault[] {
     what: string,
     hooksFor: (found: ListFilter) => ProxyHooks,
   ): SeededFault[] => {
-    const found = all.find(({ filter }) => fits(filter))
-    return found ? faults(found.list, { [what]: hooksFor(found) }) : []
+    const found = assertFound(all.find(({ filter }) => fits(filter)))
+    return faults(found.list, { [what]: hooksFor(found) })
   }
   const ignore = ({ list, filter }: ListFilter) =>
     onQuery(list, (query) => query.delete(filter.parameter.name))
@@ -125,7 +130,7 @@ function sortFaults(lists: Operation[], words: ListWords): SeededFault[] {
   const { sort } = words
   const [list] = lists as [Operation]
   // Tasks have fields that can be null.
-  const nullable = lists.find(({ id }) => id === 'listTasks') ?? list
+  const nullable = assertFound(lists.find(({ id }) => id === 'listTasks'))
   const isSorted = ({ path }: ProxyRequest): boolean => queryOf(path).has(sort.parameter)
   const changeSort = (change: (value: string) => string): ProxyHooks =>
     onQuery(list, (query) => {
@@ -165,13 +170,10 @@ function swapNeighbours<T>(records: T[]): T[] {
 
 function pageFaults(list: Operation, words: ListWords): SeededFault[] {
   const { page, meta, items } = words
-  const setMeta = (
-    pointer: string | undefined,
-    change: (value: unknown, body: unknown) => unknown,
-  ): ProxyHooks =>
+  const setMeta = (pointer = '', change: (value: unknown, body: unknown) => unknown): ProxyHooks =>
     onBody(list, (body) => {
-      const [, parent = '', name = ''] = (pointer ?? '').split('/')
-      const value = readPointer(body, pointer ?? '')
+      const [, parent = '', name = ''] = pointer.split('/')
+      const value = readPointer(body, pointer)
       return { ...body, [parent]: { ...body[parent], [name]: change(value, body) } }
     })
   const setNumber = (change: (value: number) => number): ProxyHooks =>

@@ -16,24 +16,22 @@ import {
   parseObject,
 } from '../faulty-proxy.ts'
 import { isFor, isValidInput, pathOf, readRecord, withoutHeaders } from '../hooks.ts'
-import { faultFactory, type SeededFault } from '../seeded-fault.ts'
+import { assertFound, faultFactory, type SeededFault } from '../seeded-fault.ts'
 
 const faults = faultFactory('sequences')
 
 export function sequenceFaults(contract: Contract): SeededFault[] {
   const kinds = listLinkedKinds(contract)
   const withStates = kinds.filter(({ words }) => words.states !== undefined)
-  const [first] = withStates
-  const final = withStates.find(hasSeveralFinalStates)
+  const first = assertFound(withStates[0])
+  const final = assertFound(withStates.find(hasSeveralFinalStates))
   return [
     ...withStates.flatMap((kind) => [
       ...faults(kind.update, {
         'accepts a forbidden change of state': acceptRefused(kind, changesState(kind)),
       }),
       ...(kind.words.fixed_when
-        ? faults(kind.update, {
-            'changes a fixed field': acceptRefused(kind, changesFixed(kind)),
-          })
+        ? faults(kind.update, { 'changes a fixed field': acceptRefused(kind, changesFixed(kind)) })
         : []),
     ]),
     ...listParents(kinds, 'refused').flatMap((kind) =>
@@ -47,17 +45,11 @@ export function sequenceFaults(contract: Contract): SeededFault[] {
       .flatMap((kind) =>
         faults(kind.update, { 'accepts an update of an older version': acceptOlder(kind) }),
       ),
-    ...(first
-      ? faults(first.update, {
-          'stores a part of a refused update': storePart(first),
-          'accepts simultaneous updates of one version': loseUpdate(first),
-        })
-      : []),
-    ...(final
-      ? faults(final.update, {
-          'accepts simultaneous changes to final states': acceptBoth(final),
-        })
-      : []),
+    ...faults(first.update, {
+      'stores a part of a refused update': storePart(first),
+      'accepts simultaneous updates of one version': loseUpdate(first),
+    }),
+    ...faults(final.update, { 'accepts simultaneous changes to final states': acceptBoth(final) }),
   ]
 }
 

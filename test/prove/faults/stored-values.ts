@@ -6,6 +6,7 @@ import { readRecordWords, requestSchema } from '../../../scripts/words/records.t
 import { type ProxyHooks, parseObject } from '../faulty-proxy.ts'
 import { isFor, onBody, onInput, readRecord, withOtherId, withoutHeaders } from '../hooks.ts'
 import {
+  assertFound,
   faultFactory,
   firstResource,
   type Keys,
@@ -95,8 +96,8 @@ function updateFaults(contract: Contract, { get, update }: Resource): SeededFaul
 }
 
 function timeFaults(contract: Contract, { get, update, create }: Resource): SeededFault[] {
-  const { created, updated } = readRecordWords(contract, get)
-  if (created === undefined || updated === undefined) return []
+  const words = readRecordWords(contract, get)
+  const [created, updated] = [assertFound(words.created), assertFound(words.updated)]
   const constant = '2020-02-02T02:02:02.002Z'
   const copyCreation = (record: JsonObject) => ({ ...record, [updated]: record[created] })
   return [
@@ -186,19 +187,16 @@ interface Field {
   schema: Schema
 }
 
-/** The first field of a create request whose schema fits. */
-function findField(
-  contract: Contract,
-  resources: Resource[],
-  fits: (schema: Schema) => boolean,
-): Field | undefined {
-  for (const { create } of resources)
-    for (const [name, schema] of Object.entries(requestSchema(contract, create).properties ?? {}))
-      if (fits(schema)) return { create, name, schema }
-  return undefined
+/** The fields of all create requests. */
+function listFields(contract: Contract, resources: Resource[]): Field[] {
+  return resources.flatMap(({ create }) => {
+    const { properties = {} } = requestSchema(contract, create)
+    return Object.entries(properties).map(([name, schema]) => ({ create, name, schema }))
+  })
 }
 
 function valueFaults(contract: Contract, resources: Resource[]): SeededFault[] {
+  const fields = listFields(contract, resources)
   /** A fault of the first field that fits. Keeps the value of the field if `change` returns
    *  undefined. */
   const faultIn = (
@@ -206,16 +204,12 @@ function valueFaults(contract: Contract, resources: Resource[]): SeededFault[] {
     what: string,
     change: (value: unknown, schema: Schema) => unknown,
   ): SeededFault[] => {
-    const field = findField(contract, resources, fits)
-    if (field === undefined) return []
-    const { create, name, schema } = field
+    const { create, name, schema } = assertFound(fields.find((field) => fits(field.schema)))
     const hooks = onInput(create, (input) => {
       const value = change(input[name], schema)
       return value === undefined ? input : { ...input, [name]: value }
     })
-    return faults(create, {
-      [what]: hooks,
-    })
+    return faults(create, { [what]: hooks })
   }
   const ifSent = (change: (value: unknown) => unknown) => (value: unknown) =>
     value === undefined || value === null ? undefined : change(value)
