@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import type { Context } from 'koa'
 import type { MockState } from '../scripts/mock/mock.ts'
 import type { MockAttempt, MockWebhook } from '../scripts/mock/webhooks.ts'
+import { type Contract, readGeneratedContract } from '../scripts/model/contract.ts'
 import { assertGenerated } from '../scripts/model/source-hashes.ts'
 import { newSecret } from '../webhooks/transport/secret.ts'
 import type { LocalService } from './local-server.ts'
@@ -121,27 +122,25 @@ async function startMock(
     import('../server/log.ts'),
     import('../server/service-parts.ts'),
   ])
+  const contract = readGeneratedContract(ROOT)
   const app = await createMock({
     service: serviceParts,
     log: newLogger('error'),
+    contract,
     onResponse: (ctx) => print(formatResponse(ctx)),
-    state: stateful ? await newState(webhook, print) : undefined,
+    state: stateful ? await newState(contract, webhook, print) : undefined,
   })
   return await listenLocally(app.callback(), { host, port })
 }
 
 async function newState(
+  contract: Contract,
   webhook: MockWebhook | undefined,
   print: (line: string) => void,
 ): Promise<MockState> {
-  const [{ readGeneratedContract }, { deliverEvents }] = await Promise.all([
-    import('../scripts/model/contract.ts'),
-    import('../scripts/mock/webhooks.ts'),
-  ])
-  const contract = readGeneratedContract(ROOT)
-  if (webhook === undefined) return { contract }
+  if (webhook === undefined) return {}
+  const { deliverEvents } = await import('../scripts/mock/webhooks.ts')
   return {
-    contract,
     async onChange(operation, change, request) {
       const traceparent = request.get('traceparent')
       const source = { operation, change, traceparent }

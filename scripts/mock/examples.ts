@@ -2,8 +2,9 @@
 import { Refused } from '../../errors.ts'
 import { type OperationId, operations } from '../../generated/operations.ts'
 import { responses } from '../../generated/validators.js'
+import type { Contract } from '../model/contract.ts'
 import { dereference } from '../model/references.ts'
-import { START, valueAt } from '../model/source.ts'
+import { valueAt } from '../model/source.ts'
 
 interface Example {
   /** By lower-case name. */
@@ -36,8 +37,8 @@ interface DeclaredResponse {
 }
 
 /** Throws `Refused` if an example breaks the contract. */
-export function readExamples(document: unknown): Examples {
-  const examples = findExamples(document)
+export function readExamples(contract: Contract): Examples {
+  const examples = findExamples(contract)
   const problems = (Object.keys(operations) as OperationId[]).flatMap((id) =>
     checkExamples(id, examples),
   )
@@ -45,12 +46,12 @@ export function readExamples(document: unknown): Examples {
   return examples
 }
 
-function findExamples(document: unknown): Examples {
-  const source = { file: 'openapi.json', text: '', root: document, position: () => START }
-  const follow = <T>(value: unknown): T => dereference({}, { source, path: [], value }).value as T
+function findExamples({ sources, openapi: source }: Contract): Examples {
+  const follow = <T>(value: unknown): T =>
+    dereference(sources, { source, path: [], value }).value as T
   const responseOf = (id: OperationId, status: number): DeclaredResponse => {
     const { path, method } = operations[id]
-    return follow(valueAt(document, ['paths', path, method, 'responses', status]) ?? {})
+    return follow(valueAt(source.root, ['paths', path, method, 'responses', status]) ?? {})
   }
   const contentOf = (id: OperationId, status: number) => responseOf(id, status).content ?? {}
   return {

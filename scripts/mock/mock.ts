@@ -1,6 +1,5 @@
 /** A mock of the API for the tests of API consumers. It validates requests as the service does, and
  *  responds with the examples of openapi.yaml, or with the records that requests created. */
-import { readFileSync } from 'node:fs'
 import Koa, { type Context, type Middleware, type Next } from 'koa'
 import type { Logger } from 'pino'
 import { InvalidInput } from '../../errors.ts'
@@ -37,7 +36,6 @@ interface ServiceParts {
 
 /** For a mock that keeps the records that requests create. */
 export interface MockState {
-  contract: Contract
   /** Called after each request that created, updated or deleted a record. */
   onChange?(operation: Operation, change: Change, request: Context): void
 }
@@ -45,17 +43,17 @@ export interface MockState {
 interface MockOptions {
   service: ServiceParts
   log: Logger
+  /** The contract from which the validators were generated. */
+  contract: Contract
   /** Called after each response. */
   onResponse?: (ctx: Context) => void
-  /** The OpenAPI document from which the validators were generated. Default: that of this copy of
-   *  Muster. */
-  document?: unknown
   /** Undefined: every response is an example. */
   state?: MockState
 }
 
 interface Mock {
   service: ServiceParts
+  contract: Contract
   examples: Examples
   state: (MockState & { records: MockRecords }) | undefined
 }
@@ -66,15 +64,16 @@ const operationIds = Object.keys(operations) as OperationId[]
 export async function createMock({
   service,
   log,
+  contract,
   onResponse,
-  document = ownDocument(),
   state,
 }: MockOptions): Promise<Koa> {
-  const examples = readExamples(document)
+  const examples = readExamples(contract)
   const mock: Mock = {
     service,
+    contract,
     examples,
-    state: state && { ...state, records: new MockRecords(state.contract) },
+    state: state && { ...state, records: new MockRecords(contract) },
   }
   const app = new Koa()
   app.on('error', (error: Error) => log.error({ err: error }, 'A response could not be sent'))
@@ -97,10 +96,6 @@ function requireCaller(ctx: Context): string {
   return key ?? ctx.throw(401, 'The API key is missing or malformed.')
 }
 
-function ownDocument(): unknown {
-  return JSON.parse(readFileSync(new URL('../../generated/openapi.json', import.meta.url), 'utf8'))
-}
-
 /** Adds the required headers that the mock has not set, for example the rate limit. */
 async function withRequiredHeaders(ctx: Context, next: Next, examples: Examples): Promise<void> {
   await next()
@@ -111,12 +106,12 @@ async function withRequiredHeaders(ctx: Context, next: Next, examples: Examples)
 }
 
 async function respond(mock: Mock, ctx: Context, id: OperationId): Promise<void> {
-  const { service, examples, state } = mock
+  const { service, contract, examples, state } = mock
   const operation: OperationRow = operations[id]
   const request = await service.readInput(ctx, id)
   const preferred = readPreference(ctx, id, operation, examples)
   const prefersExample = preferred.status !== undefined || preferred.name !== undefined
-  const call = state && !prefersExample ? toRecordCall(state, ctx, id, request) : undefined
+  const call = state && !prefersExample ? toRecordCall(contract, ctx, id, request) : undefined
   if (call) state?.records.assertFound(call.operation, call.path)
   const stored = call && state?.records.find(call.operation, call.path)
   const current = stored ? jsonBody(stored) : currentExample(ctx, operation, examples)
@@ -141,9 +136,9 @@ async function respond(mock: Mock, ctx: Context, id: OperationId): Promise<void>
   if (call && outcome?.change) state?.onChange?.(call.operation, outcome.change, ctx)
 }
 
-/** Undefined if the contract of the state does not have the operation. */
+/** Undefined if the contract does not have the operation. */
 function toRecordCall(
-  { contract }: MockState,
+  contract: Contract,
   ctx: Context,
   id: OperationId,
   { input, mergePatch }: Awaited<ReturnType<ServiceParts['readInput']>>,

@@ -1,24 +1,33 @@
 /** `muster mock` responds with the examples of the contract, and refuses to start with invalid
  *  ones. */
-import { readFile } from 'node:fs/promises'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { OperationId } from '../../generated/operations.ts'
 import { operations } from '../../generated/operations.ts'
 import { responses } from '../../generated/validators.js'
 import { createMock } from '../../scripts/mock/mock.ts'
+import { type Contract, readGeneratedContract } from '../../scripts/model/contract.ts'
 import { type HttpServer, listen } from '../../server/http.ts'
 import { serviceParts } from '../../server/service-parts.ts'
 import { operationIds } from '../helpers.ts'
+import { ROOT } from '../repository.ts'
 import { newMuster, waitForDocument, waitForOutput } from './muster.ts'
 
-const document = JSON.parse(
-  await readFile(new URL('../../generated/openapi.json', import.meta.url), 'utf8'),
-)
+// biome-ignore lint/suspicious/noExplicitAny: parts of the contract are not typed.
+type Part = any
+
 const log = pino({ level: 'silent' })
 
-async function startMock(contract: unknown): Promise<HttpServer & { url: string }> {
-  const mock = await createMock({ service: serviceParts, log, document: contract })
+/** The contract, and its OpenAPI document to change. */
+function readOwnContract(): { contract: Contract; document: Part } {
+  const contract = readGeneratedContract(ROOT)
+  return { contract, document: contract.openapi.root }
+}
+
+const own = readOwnContract()
+
+async function startMock(contract: Contract): Promise<HttpServer & { url: string }> {
+  const mock = await createMock({ service: serviceParts, log, contract })
   const server = await listen(mock.callback(), { host: '127.0.0.1', port: 0 })
   return { ...server, url: `http://127.0.0.1:${server.port}` }
 }
@@ -27,19 +36,16 @@ let mock: HttpServer & { url: string }
 let url: string
 
 beforeAll(async () => {
-  mock = await startMock(document)
+  mock = await startMock(own.contract)
   url = mock.url
 })
 afterAll(() => mock.stop(0))
-
-// biome-ignore lint/suspicious/noExplicitAny: parts of the contract are not typed.
-type Part = any
 
 /** Follows `$ref` to a component of the contract. */
 const follow = (part: Part): Part => {
   if (part.$ref === undefined) return part
   const [, , kind, name] = part.$ref.split('/')
-  return follow(document.components[kind][name])
+  return follow(own.document.components[kind][name])
 }
 
 /** The contract's example of a request to the operation. */
@@ -50,7 +56,7 @@ function exampleRequest(id: OperationId): {
   type: Record<string, string>
 } {
   const { method, path } = operations[id]
-  const item = document.paths[path]
+  const item = own.document.paths[path]
   const parameters: Part[] = (item.parameters ?? []).map(follow)
   const examplePath = path.replace(
     /\{(\w+)\}/g,
@@ -214,15 +220,15 @@ describe('request headers', () => {
   })
 
   it('Prefer: example selects a named example, by default the first', async () => {
-    const named = structuredClone(document)
-    const { content } = named.components.responses.Task
+    const { contract, document } = readOwnContract()
+    const { content } = document.components.responses.Task
     const { schema, example: first } = content['application/json']
     const other = { ...first, title: 'Another' }
     content['application/json'] = {
       schema,
       examples: { first: { value: first }, other: { value: other } },
     }
-    const server = await startMock(named)
+    const server = await startMock(contract)
     const mockUrl = server.url + exampleRequest('getTask').path
     const titleWith = async (headers: Record<string, string>) =>
       (await json(await fetch(mockUrl, { headers: { Authorization: 'Bearer any', ...headers } })))
@@ -276,16 +282,14 @@ it('allows requests from all origins, also for errors', async () => {
 })
 
 it('refuses to start with examples that break the contract, and names each place', async () => {
-  const broken = structuredClone(document)
-  broken.components.responses.Task.content['application/json'].example.status = 'odd'
-  delete broken.components.headers['Retry-After'].example
-  const refusal = await createMock({ service: serviceParts, log, document: broken }).catch(
-    (error: Error) => error.message,
-  )
+  const { contract, document } = readOwnContract()
+  document.components.responses.Task.content['application/json'].example.status = 'odd'
+  delete document.components.headers['Retry-After'].example
+  const refusal = await startMock(contract).catch((error: Error) => error.message)
   expect(refusal).toContain('listParticipants 429: headers/retry-after must match pattern')
   expect(refusal).toMatch(/\nand \d+ more$/)
-  broken.components.headers['Retry-After'].example = 30
-  await expect(createMock({ service: serviceParts, log, document: broken })).rejects.toThrow(
+  document.components.headers['Retry-After'].example = 30
+  await expect(startMock(contract)).rejects.toThrow(
     /\ngetTask 200: body\/status must be equal.*\nupdateTask 200: body\/status .*$/,
   )
 })

@@ -2,9 +2,11 @@
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createMock } from '../../scripts/mock/mock.ts'
+import { readGeneratedContract } from '../../scripts/model/contract.ts'
 import { type HttpServer, listen } from '../../server/http.ts'
 import { serviceParts } from '../../server/service-parts.ts'
 import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { ROOT } from '../repository.ts'
 import { createOneOfEach, fillPath } from '../resources.ts'
 import { sendRaw } from './http.ts'
 
@@ -18,7 +20,11 @@ beforeAll(async () => {
   app = await startApp()
   account = await app.newAccount()
   ids = await createOneOfEach(app.as(account))
-  const koa = await createMock({ service: serviceParts, log: pino({ level: 'silent' }) })
+  const koa = await createMock({
+    service: serviceParts,
+    log: pino({ level: 'silent' }),
+    contract: readGeneratedContract(ROOT),
+  })
   mock = await listen(koa.callback(), { host: '127.0.0.1', port: 0 })
   mockUrl = `http://127.0.0.1:${mock.port}`
 })
