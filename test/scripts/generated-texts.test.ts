@@ -22,17 +22,26 @@ const TEXT = fc
 /** The keys whose values are texts. */
 const TEXT_KEYS = ['title', 'summary', 'description', 'example', 'x-enum-descriptions']
 
-/** A copy of the document with `text` in place of each text, in each path and in each option. */
+/** A copy of the document with `text` in place of each text and each tag, and in each path. Each enum
+ *  has it as an option, and each object as a property, with a pattern that matches it. */
 function withText(node: unknown, text: string): unknown {
   if (Array.isArray(node)) return node.map((item) => withText(item, text))
   if (typeof node !== 'object' || node === null) return node
   const copy = Object.entries(node).map(([key, value]) => {
     if (TEXT_KEYS.includes(key) && typeof value === 'string') return [key, text]
     if (key === 'enum' && 'type' in node && node.type === 'string') return [key, [...value, text]]
+    if (key === 'tags') return [key, [text]]
+    if (key === 'properties')
+      return [key, { ...(withText(value, text) as object), [text]: toSchema(text) }]
     return [key.startsWith('/') ? `${key}/${toPath(text)}` : key, withText(value, text)]
   })
   return Object.fromEntries(copy)
 }
+
+const toSchema = (text: string): object => ({
+  type: 'string',
+  pattern: text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'),
+})
 
 /** Leaves out what `generate` refuses in a path. */
 const toPath = (text: string): string => text.replace(/[?#{}]/g, '')
