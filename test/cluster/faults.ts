@@ -1,15 +1,24 @@
 /** The faults. Each one has an end, and PostgreSQL must serve both kinds of nodes after it. */
-import type { Member, Servers } from './servers.ts'
+import type { Node } from '../chaos/cluster.ts'
+import { type Member, type Servers, useConnections } from './servers.ts'
 
 export interface ClusterFault {
   name: string
   /** How long it lasts. 0: it has no end of its own. */
   lastsMs: number
+  /** The alerts that must fire before the fault ends. Default: none. */
+  alerts?: string[]
   /** Returns what ends the fault. */
-  begin(servers: Servers, leader: Member): Promise<() => void> | (() => void)
+  begin(servers: Servers, leader: Member, nodes: Node[]): Promise<() => void> | (() => void)
 }
 
 const SECOND = 1_000
+/** An outage alerts within this time. */
+const ALERTED_MS = 60 * SECOND
+/** MusterDown takes longer. */
+const DOWN_ALERTED_MS = 110 * SECOND
+/** deploy/cluster/ permits 197 to users without privileges. */
+const MOST_CONNECTIONS = 185
 const nothing = (): void => undefined
 
 const standbysOf = ({ members }: Servers, leader: Member): Member[] =>
@@ -32,7 +41,8 @@ export const clusterFaults: ClusterFault[] = [
   },
   {
     name: 'standbys frozen',
-    lastsMs: 30 * SECOND,
+    lastsMs: ALERTED_MS,
+    alerts: ['MusterCommitsWaiting', 'MusterNoWrites'],
     begin(servers, leader) {
       const standbys = standbysOf(servers, leader)
       for (const standby of standbys) standby.signal('SIGSTOP')
@@ -108,7 +118,8 @@ export const clusterFaults: ClusterFault[] = [
   },
   {
     name: 'nodes cut from HAProxy',
-    lastsMs: 30 * SECOND,
+    lastsMs: ALERTED_MS,
+    alerts: ['MusterDatabaseUnreachable'],
     begin({ haproxyLink }) {
       haproxyLink.cut()
       return haproxyLink.restore
@@ -124,10 +135,28 @@ export const clusterFaults: ClusterFault[] = [
   },
   {
     name: 'primary cut from standbys and nodes',
-    lastsMs: 40 * SECOND,
+    lastsMs: ALERTED_MS,
+    alerts: ['MusterDatabaseUnreachable', 'MusterNoReads', 'MusterNoWrites'],
     begin(_, { link }) {
       link.cut()
       return link.restore
+    },
+  },
+  {
+    name: 'connections used up',
+    lastsMs: ALERTED_MS,
+    alerts: ['MusterConnectionsNearMaximum'],
+    begin: (_, leader) => useConnections(leader, MOST_CONNECTIONS),
+  },
+  {
+    name: 'nodes frozen',
+    lastsMs: DOWN_ALERTED_MS,
+    alerts: ['MusterDown', 'MusterNoLeader'],
+    begin(_servers, _leader, nodes) {
+      for (const node of nodes) node.freeze()
+      return () => {
+        for (const node of nodes) node.thaw()
+      }
     },
   },
 ]

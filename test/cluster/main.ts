@@ -22,9 +22,11 @@ const { faults, short, json } = new Command('npm run drill:cluster --')
 The faults: ${names.join(', ')}.
 
 The node "proxy" reaches PostgreSQL through HAProxy, the node "hosts" names all three in DATABASE_URL.
-The exit status is 1 when an acknowledged change is lost, a delivery does not arrive, a node ends by itself, or a
-healthy node does not respond. The programs come from packages of Debian and PyPI. Where they cannot be
-installed, the drill says so and ends with status 0.
+The exit status is 1 when an acknowledged change is lost, a delivery does not arrive, a node ends by itself, a
+healthy node does not respond, or no change succeeds within 1.5 s after a promotion. With the package prometheus, it
+is also 1 when an alert of deploy/prometheus/ does not fire or end as it should, or another one fires. The other
+programs come from packages of Debian and PyPI. Where they cannot be installed, the drill says so and ends with
+status 0.
 `,
   )
   .parse()
@@ -48,6 +50,13 @@ const columns: [title: string, format: (fault: FaultReport) => string][] = [
   ['SLOWEST, S', ({ slowestDeliveryMs }) => inSeconds([slowestDeliveryMs])],
   ['DUPLICATES', ({ duplicates }) => String(duplicates)],
   ['LOG LINES', ({ logLines }) => String(logLines)],
+  [
+    'ALERTS, S',
+    ({ alerts }) =>
+      Object.entries(alerts)
+        .map(([name, ms]) => `${name} ${inSeconds([ms])}`)
+        .join(', '),
+  ],
 ]
 
 const began = Date.now()

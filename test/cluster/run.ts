@@ -14,6 +14,7 @@ import { addWebhook, NODE_SETTINGS, type Node, newNode } from '../chaos/cluster.
 import type { Fault } from '../chaos/faults.ts'
 import { keyOf, type Load, startLoad } from '../chaos/load.ts'
 import { type ChaosReceiver, startChaosReceiver } from '../chaos/receivers.ts'
+import { type Alerts, startAlerts } from './alerts.ts'
 import type { ClusterFault } from './faults.ts'
 import type { Programs } from './programs.ts'
 import { type Member, type Servers, startServers } from './servers.ts'
@@ -42,6 +43,10 @@ export interface FaultReport {
   slowestDeliveryMs: number
   duplicates: number
   logLines: number
+  /** The alerts that fired, and after how long. */
+  alerts: Record<string, number>
+  /** One sentence for each broken promise. */
+  broken: string[]
 }
 
 export interface DrillReport {
@@ -55,6 +60,7 @@ export interface DrillReport {
 
 export const NODES = ['proxy', 'hosts'] as const
 export const LATE_MS = 1_000
+const PROMOTED_MS = 1_500
 const SETTINGS = { WEBHOOK_RETRY_DELAYS: '1,2,3,4,5,5,5,5,5', ...NODE_SETTINGS }
 /** Load before the first fault, and after each one. */
 const CALM_MS = 5_000
@@ -71,6 +77,8 @@ interface Drill {
   writes: Successes
   reads: Successes
   faults: Fault[]
+  /** Undefined where Prometheus is not installed. */
+  alerts?: Alerts
 }
 
 export async function drillCluster({
@@ -88,6 +96,9 @@ export async function drillCluster({
   const servers = resources.use(await startServers(programs, folder))
   progress('starting two nodes')
   const { drill, stop, webhookId } = await startTraffic(servers, folder, resources)
+  const alerts = await startAlerts(drill.nodes, folder, programs)
+  if (alerts) drill.alerts = resources.use(alerts)
+  else progress('no alert is checked, because the package prometheus is not installed')
   const reports: FaultReport[] = []
   await delay(CALM_MS)
   for (const fault of faults) {
@@ -98,11 +109,9 @@ export async function drillCluster({
     )
   }
   await stop()
-  const broken = [...drill.load.broken]
-  for (const { fault, lost } of reports)
-    if (lost > 0) broken.push(`${lost} acknowledged changes were lost: ${fault}`)
+  const broken = [...drill.load.broken, ...reports.flatMap((report) => report.broken)]
   for (const node of drill.nodes) {
-    if (node.wasUnhealthySince(node.readyAt + 1)) broken.push(`${node.name} ended by itself`)
+    if (node.wasUnhealthySince(Date.now() + 1)) broken.push(`${node.name} ended by itself`)
     const status = await node.stop()
     if (status !== 0) broken.push(`${node.name} ended with ${status} on SIGTERM`)
   }
@@ -177,7 +186,7 @@ async function startTraffic(
 
 async function causeFault(
   drill: Drill,
-  { name, lastsMs, begin }: ClusterFault,
+  { name, lastsMs, alerts: expected = [], begin }: ClusterFault,
 ): Promise<FaultReport> {
   const { servers, load, nodes, writes, reads } = drill
   await servers.untilHealthy()
@@ -196,28 +205,38 @@ async function causeFault(
   }
   drill.faults.push(fault)
   const watch = watchLeader(servers, leader)
-  const end = await begin(servers, leader)
+  const alertWatch = drill.alerts?.watch()
+  const end = await begin(servers, leader, nodes)
   await delay(lastsMs)
   end()
   await servers.untilHealthy()
   await delay(CALM_MS)
   const to = Date.now()
-  fault.to = to
+  const brokenAlerts = (await alertWatch?.end(expected)) ?? []
+  fault.to = Date.now()
   const promotedAt = await watch.stop()
   await settle(drill.db)
   const after = counts(drill)
+  const lost = (await countLost(drill)) - lostBefore
+  const afterPromotionMs =
+    promotedAt === undefined ? [] : nodes.map((node) => writes.firstAfterMs(node, promotedAt))
+  const broken = [...brokenAlerts]
+  if (lost > 0) broken.push(`${lost} acknowledged changes were lost`)
+  if (afterPromotionMs.some((ms = Number.POSITIVE_INFINITY) => ms > PROMOTED_MS))
+    broken.push(`no change succeeded within ${PROMOTED_MS} ms after the promotion`)
   return {
     fault: name,
     acknowledged: after.acknowledged - before.acknowledged,
-    lost: (await countLost(drill)) - lostBefore,
+    lost,
     withoutWritesMs: nodes.map((node) => writes.longestGapMs(node, from, to)),
     withoutReadsMs: nodes.map((node) => reads.longestGapMs(node, from, to)),
-    afterPromotionMs:
-      promotedAt === undefined ? [] : nodes.map((node) => writes.firstAfterMs(node, promotedAt)),
+    afterPromotionMs,
     responses: difference(load.responses, before.responses),
     ...(await findLateDeliveries(drill, from)),
     duplicates: after.duplicates - before.duplicates,
     logLines: after.logLines - before.logLines,
+    alerts: Object.fromEntries(alertWatch?.fired ?? []),
+    broken: broken.map((sentence) => `${name}: ${sentence}`),
   }
 }
 

@@ -148,7 +148,7 @@ export async function startServers(programs: Programs, folder: string): Promise<
   return servers
 }
 
-function newFolder(folder: string, name: string): string {
+export function newFolder(folder: string, name: string): string {
   const path = join(folder, name)
   mkdirSync(path, { mode: 0o700 })
   if (isRoot) chownSync(path, NOBODY, NOBODY)
@@ -213,8 +213,8 @@ interface ProgramOptions {
   programs: Programs
 }
 
-/** A program that runs as `nobody`, and ends with this process. */
-function newProgram(
+/** A program that runs as `nobody`. */
+export function newProgram(
   program: string,
   args: string[],
   { home, log, programs }: ProgramOptions,
@@ -315,9 +315,32 @@ async function findStates(leader: Member): Promise<States | undefined> {
   return text === undefined ? undefined : JSON.parse(text)
 }
 
+/** Opens connections until the server has `used`. Returns what closes them. */
+export async function useConnections({ link }: Member, used: number): Promise<() => void> {
+  const clients: pg.Client[] = []
+  let count = 0
+  while (count < used) {
+    const client = new pg.Client({ connectionString: superuserUrl(link.port) })
+    client.on('error', nothing)
+    await client.connect()
+    clients.push(client)
+    const { rows } = await client.query(
+      `select count(*)::int from pg_stat_activity where backend_type = 'client backend'`,
+    )
+    count = rows[0].count
+  }
+  return () => {
+    for (const client of clients) client.end().catch(nothing)
+  }
+}
+
+const nothing = (): void => undefined
+
+const superuserUrl = (port: number | undefined): string =>
+  `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`
+
 async function createDatabase(leader: Member | undefined): Promise<void> {
-  const connectionString = `postgres://postgres:${PASSWORD}@127.0.0.1:${leader?.link.port}/postgres`
-  const client = new pg.Client({ connectionString })
+  const client = new pg.Client({ connectionString: superuserUrl(leader?.link.port) })
   await client.connect()
   try {
     await client.query(`create role muster login password '${PASSWORD}'`)
