@@ -12,6 +12,7 @@ import { expect, inject, test } from 'vitest'
 import { openDatabase } from '../../records/database/open.ts'
 import { type Muster, newMuster } from '../cli/muster.ts'
 import { startServing } from '../cli/serving.ts'
+import { readRunbook } from '../deploy/machine.ts'
 import { newDatabase, type TestDatabase, until } from '../helpers.ts'
 import { startPostgres, type TestPostgres } from '../postgres.ts'
 import { startReceiver } from '../receiver.ts'
@@ -84,15 +85,19 @@ async function newPostgresDrill(folder: string): Promise<Drill> {
   }
   const [source, target] = [await newServerDatabase(), await newServerDatabase()]
   const directory = await mkdtemp(join(tmpdir(), 'muster-backup-'))
+  const runbook = await readRunbook()
+  /** Runs the commands of the runbook that begin with `program`. */
+  const follow = async (program: string, DATABASE_URL: string): Promise<void> => {
+    const [block] = runbook.filter(({ commands }) => commands.startsWith(program))
+    const env = { PATH: `${folder}:${process.env.PATH}`, DATABASE_URL }
+    await run('sh', ['-euc', block?.commands ?? 'false'], { cwd: directory, env })
+  }
   return {
     source,
     target,
     async backUp() {
-      const file = join(directory, 'muster.dump')
-      await run(join(folder, 'pg_dump'), ['--format=custom', `--file=${file}`, source.url])
-      return async () => {
-        await run(join(folder, 'pg_restore'), ['--no-owner', `--dbname=${target.url}`, file])
-      }
+      await follow('pg_dump', source.url)
+      return () => follow('pg_restore', target.url)
     },
     async [Symbol.asyncDispose]() {
       await server.stop()
