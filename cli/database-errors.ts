@@ -6,6 +6,7 @@ import {
   isPermissionDenied,
   isTlsFailure,
   isUnavailable,
+  OutcomeUnknown,
 } from '../records/database/errors.ts'
 import { sqliteFile } from '../records/database/open.ts'
 import type { Environment } from './shell.ts'
@@ -50,6 +51,8 @@ export function describeDatabaseError(
   environment: Environment,
 ): string | undefined {
   if (!(error instanceof Error)) return undefined
+  if (error instanceof OutcomeUnknown)
+    return `The change may have been made. Check before you run the command again. ${describeCause(error, environment)}`
   const reason = reasonOf(error)
   const dataDir = resolve(environment.DATA_DIR || './data')
   const found = DATA_DIR_CASES.find(({ codes }) => codes.test(errorCode(error)))
@@ -65,6 +68,12 @@ export function describeDatabaseError(
   if (isUnavailable(error))
     return `The database cannot be reached or is overloaded: ${reason}. Check DATABASE_URL, the server and the network.`
   return undefined
+}
+
+function describeCause({ cause }: OutcomeUnknown, environment: Environment): string {
+  return (
+    describeDatabaseError(cause, environment) ?? `The commit failed: ${reasonOf(cause as Error)}.`
+  )
 }
 
 /** The message without the statement that knex puts before it. If there is no message, the code:

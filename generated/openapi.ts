@@ -2483,11 +2483,28 @@ export interface components {
                 "application/json": components["schemas"]["ApiError"];
             };
         };
-        /** @description The service is temporarily unavailable. Nothing was changed. */
+        /** @description The service is temporarily unavailable. */
         Unavailable: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 "Retry-After": components["headers"]["Retry-After"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "message": "The service is temporarily unavailable. Try again in a few seconds."
+                 *     }
+                 */
+                "application/json": components["schemas"]["ApiError"];
+            };
+        };
+        /** @description The service is temporarily unavailable. `X-Change-Outcome` says whether the change may have been made. */
+        ChangeUnavailable: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Retry-After": components["headers"]["Retry-After"];
+                "X-Change-Outcome": components["headers"]["X-Change-Outcome"];
                 [name: string]: unknown;
             };
             content: {
@@ -2709,6 +2726,11 @@ export interface components {
          */
         "Retry-After": number;
         /**
+         * @description `none`: the change was not made. `unknown`: the change may have been made. After `unknown`, send a POST again with the same `Idempotency-Key`, and read the record before you send any other change again.
+         * @example none
+         */
+        "X-Change-Outcome": "none" | "unknown";
+        /**
          * @description The path of the new record.
          * @example /public/v1/participants/019cade2-11c0-7c41-8a15-2b6f9d3e4c81
          */
@@ -2892,6 +2914,7 @@ export type ResponseValidationFailed = components['responses']['ValidationFailed
 export type ResponseTooManyRequests = components['responses']['TooManyRequests'];
 export type ResponseInternalError = components['responses']['InternalError'];
 export type ResponseUnavailable = components['responses']['Unavailable'];
+export type ResponseChangeUnavailable = components['responses']['ChangeUnavailable'];
 export type ParameterPageNumber = components['parameters']['PageNumber'];
 export type ParameterPageSize = components['parameters']['PageSize'];
 export type ParameterIdempotencyKey = components['parameters']['IdempotencyKey'];
@@ -2915,6 +2938,7 @@ export type HeaderXRateLimitReset = components['headers']['X-RateLimit-Reset'];
 export type HeaderRateLimit = components['headers']['RateLimit'];
 export type HeaderRateLimitPolicy = components['headers']['RateLimit-Policy'];
 export type HeaderRetryAfter = components['headers']['Retry-After'];
+export type HeaderXChangeOutcome = components['headers']['X-Change-Outcome'];
 export type HeaderLocation = components['headers']['Location'];
 export type HeaderETag = components['headers']['ETag'];
 export type HeaderIdempotentReplayed = components['headers']['Idempotent-Replayed'];
@@ -2993,7 +3017,7 @@ export interface operations {
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["ChangeUnavailable"];
         };
     };
     getParticipant: {
@@ -3054,7 +3078,7 @@ export interface operations {
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["ChangeUnavailable"];
         };
     };
     updateParticipant: {
@@ -3087,7 +3111,7 @@ export interface operations {
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["ChangeUnavailable"];
         };
     };
     listTasks: {
@@ -3153,7 +3177,7 @@ export interface operations {
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["ChangeUnavailable"];
         };
     };
     getTask: {
@@ -3214,7 +3238,7 @@ export interface operations {
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["ChangeUnavailable"];
         };
     };
     updateTask: {
@@ -3247,7 +3271,7 @@ export interface operations {
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["ChangeUnavailable"];
         };
     };
     listJobs: {
@@ -3309,7 +3333,7 @@ export interface operations {
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["ChangeUnavailable"];
         };
     };
     getJob: {
@@ -3370,7 +3394,7 @@ export interface operations {
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["ChangeUnavailable"];
         };
     };
     updateJob: {
@@ -3403,7 +3427,7 @@ export interface operations {
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["ChangeUnavailable"];
         };
     };
     listJobApplications: {
@@ -3469,7 +3493,7 @@ export interface operations {
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["ChangeUnavailable"];
         };
     };
     getJobApplication: {
@@ -3530,7 +3554,7 @@ export interface operations {
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["ChangeUnavailable"];
         };
     };
     updateJobApplication: {
@@ -3563,7 +3587,7 @@ export interface operations {
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["ChangeUnavailable"];
         };
     };
     listExports: {
@@ -3625,7 +3649,7 @@ export interface operations {
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["ChangeUnavailable"];
         };
     };
     getExport: {
@@ -3686,7 +3710,7 @@ export interface operations {
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["ChangeUnavailable"];
         };
     };
     getExportFile: {
@@ -3818,7 +3842,7 @@ export interface operations {
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["ChangeUnavailable"];
         };
     };
     getPayment: {
@@ -3880,7 +3904,7 @@ export interface operations {
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["ChangeUnavailable"];
         };
     };
     updatePayment: {
@@ -3913,7 +3937,7 @@ export interface operations {
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["ChangeUnavailable"];
         };
     };
     listEvents: {

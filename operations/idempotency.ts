@@ -7,6 +7,7 @@ import {
   deleteIdempotencyKey,
   type KeyedRequest,
   type KeyState,
+  lockIdempotencyKey,
   type StoredResponse,
 } from '../records/idempotency-keys.ts'
 
@@ -81,14 +82,16 @@ async function untilUnlocked<T>(work: () => Promise<T>, deadline: number): Promi
 }
 
 /** Deletes the key if it has expired, so that this request can use it. Returns the stored response
- *  if the request repeats an earlier one. Throws `KeyOfOtherRequest`. */
+ *  if the request repeats an earlier one: valid only after the commit of `trx`. Throws
+ *  `KeyOfOtherRequest`. */
 export async function takeKey(
   trx: Trx,
   request: KeyedRequest,
   state: KeyState,
 ): Promise<StoredResponse | undefined> {
   if (state.kind === 'other_request') throw new KeyOfOtherRequest()
-  if (state.kind === 'completed') return state.response
   if (state.kind === 'expired') await deleteIdempotencyKey(trx, request)
-  return undefined
+  if (state.kind !== 'completed') return undefined
+  await lockIdempotencyKey(trx, request)
+  return state.response
 }

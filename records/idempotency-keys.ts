@@ -68,6 +68,16 @@ async function hasExpired(sql: Sql, expiresAt: number, now: number): Promise<boo
   return time !== undefined && expiresAt <= time.expiredUntil(RETENTION_MS)
 }
 
+/** PostgreSQL: makes the commit of this transaction wait for a standby, because it writes to the WAL.
+ *  The commit that inserted the key may have stopped waiting: its change is visible, but may be on no
+ *  standby. */
+export async function lockIdempotencyKey(
+  { sql }: Source,
+  { userId, key }: KeyedRequest,
+): Promise<void> {
+  await sql('idempotency_keys').where({ user_id: userId, key }).forUpdate().select('key')
+}
+
 export async function deleteIdempotencyKey(
   { sql }: Source,
   { userId, key }: KeyedRequest,

@@ -16,6 +16,7 @@ const EXPOSED_HEADERS = [
   'Content-Disposition',
   'Repr-Digest',
   'Sunset',
+  'X-Change-Outcome',
 ].join(', ')
 
 export const ACCEPTED_HEADERS =

@@ -3,7 +3,7 @@
 import { HttpError } from 'http-errors'
 import type { Logger } from 'pino'
 import { InvalidInput, StatusError } from '../errors.ts'
-import { isUnavailable } from '../records/database/errors.ts'
+import { isUnavailable, OutcomeUnknown } from '../records/database/errors.ts'
 import { loggablePath } from './access-log.ts'
 import type { Context, Next } from './context.ts'
 import { sendJson } from './respond.ts'
@@ -40,10 +40,7 @@ function respondTo(error: unknown, ctx: Context, log: Logger): void {
       { err: error, requestId, path: loggablePath(ctx.path) },
       'The database cannot be reached or is overloaded',
     )
-    ctx.set('Retry-After', String(RETRY_AFTER_SECONDS))
-    reply(ctx, 503, {
-      message: 'The service is temporarily unavailable. Try again in a few seconds.',
-    })
+    replyUnavailable(ctx, error instanceof OutcomeUnknown)
   } else {
     log.error(
       {
@@ -59,6 +56,24 @@ function respondTo(error: unknown, ctx: Context, log: Logger): void {
       message: `An unexpected error occurred. If you report it, include the request ID ${requestId}.`,
     })
   }
+}
+
+/** `isUnknown`: the change may have been made. */
+function replyUnavailable(ctx: Context, isUnknown: boolean): void {
+  const isRead = ctx.method === 'GET' || ctx.method === 'HEAD'
+  ctx.set('Retry-After', String(RETRY_AFTER_SECONDS))
+  if (!isRead) ctx.set('X-Change-Outcome', isUnknown ? 'unknown' : 'none')
+  const message =
+    isRead || !isUnknown
+      ? 'The service is temporarily unavailable. Try again in a few seconds.'
+      : `The change may have been made. ${nextStep(ctx)}`
+  reply(ctx, 503, { message })
+}
+
+function nextStep(ctx: Context): string {
+  return ctx.method === 'POST' && ctx.get('Idempotency-Key') !== ''
+    ? 'Send it again with the same Idempotency-Key.'
+    : 'Read the record before you send it again.'
 }
 
 function reply(ctx: Context, status: number, body: object): void {

@@ -46,6 +46,14 @@ const UNAVAILABLE_MESSAGES: [messages: RegExp, reason: string][] = [
   ],
 ]
 
+/** The connection or the disk failed during the commit: the transaction may have been committed. */
+export class OutcomeUnknown extends Error {
+  override name = 'OutcomeUnknown'
+  constructor(cause: unknown) {
+    super('The transaction may have been committed', { cause })
+  }
+}
+
 /** Has PostgreSQL refused the user or the password? SQLSTATEs of the class 28 are authorization
  *  errors. */
 export function isLoginRefused(error: unknown): boolean {
@@ -82,6 +90,7 @@ export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = errorCode(error)
   return (
+    error instanceof OutcomeUnknown ||
     error.name === 'KnexTimeoutError' ||
     UNAVAILABLE_CODES.some(([codes]) => codes.test(code)) ||
     UNAVAILABLE_MESSAGES.some(([messages]) => messages.test(error.message))

@@ -2,6 +2,7 @@
  *  for the disk and writes each changed page, so a commit of many transactions costs about as much
  *  as a commit of one. */
 import type { Knex } from 'knex'
+import { errorCode, OutcomeUnknown } from './errors.ts'
 import {
   acquireConnection,
   discardConnection,
@@ -50,7 +51,8 @@ export class SharedCommits {
   }
 
   /** Runs `work` in a transaction and resolves after the commit. `isAlone`: shares the commit with
-   *  no other transaction. Otherwise, may throw `SharedRollback`. */
+   *  no other transaction. Otherwise, may throw `SharedRollback`. Throws `OutcomeUnknown` after an
+   *  I/O error of the commit. */
   run<T>(work: Work<T>, isAlone: boolean): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     const waiting: Waiting = {
@@ -88,6 +90,7 @@ export class SharedCommits {
   async #runWaiting(connection: PooledConnection): Promise<void> {
     const group: Waiting[] = []
     const outcomes: Outcome[] = []
+    let isCommitting = false
     try {
       for (const next of this.#joining()) {
         group.push(next)
@@ -95,12 +98,16 @@ export class SharedCommits {
         if ('error' in outcome && outcome.hasWritten) throw outcome.error
         outcomes.push(outcome)
       }
+      isCommitting = true
       await sendStatement(connection, 'COMMIT')
     } catch (error) {
       await sendStatement(connection, 'ROLLBACK').catch((failure: Error) =>
         discardConnection(connection, failure.message),
       )
-      const reason = group.length > 1 ? new SharedRollback() : error
+      // After a crash, SQLite may find the whole transaction in the WAL.
+      const isUnknown = isCommitting && errorCode(error).startsWith('SQLITE_IOERR')
+      const undone = group.length > 1 ? new SharedRollback() : error
+      const reason = isUnknown ? new OutcomeUnknown(error) : undone
       for (const { reject } of group) reject(reason)
       return
     }

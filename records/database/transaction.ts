@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Knex } from 'knex'
 import type { Topic } from './announcements.ts'
-import { errorCode, isStorageFailure } from './errors.ts'
+import { errorCode, isStorageFailure, OutcomeUnknown } from './errors.ts'
 import { type Insert, insertText } from './inserts.ts'
 import {
   acquireConnection,
@@ -42,7 +42,9 @@ const MAX_RUNS = 3
 const ROLLBACK_TIMEOUT_MS = 5_000
 
 /** Runs `work` in one transaction and commits it. Rolls back when `work` throws. Runs `work` up to
- *  `MAX_RUNS` times: again after an error of `RETRYABLE_CODES`, and after a `SharedRollback`. */
+ *  `MAX_RUNS` times: again after an error of `RETRYABLE_CODES`, and after a `SharedRollback`. Throws
+ *  `OutcomeUnknown` when the transaction may have been committed. After any other error, it has
+ *  changed nothing. */
 export function transaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
   return transactionAfter(db, { read: async () => undefined }, work)
 }
@@ -129,8 +131,10 @@ async function runOnce<Result, T>(db: Db, { opening, work, isAlone }: Run<Result
     }
     return result
   } catch (error) {
-    if (isStorageFailure(error)) db.storage.refusedAtMs = performance.now()
-    throw error
+    const cause = error instanceof OutcomeUnknown ? error.cause : error
+    if (isStorageFailure(cause)) db.storage.refusedAtMs = performance.now()
+    // What a read writes says nothing about the change of the same request.
+    throw opening.isRelaxed ? cause : error
   } finally {
     for (const listener of endListeners) listener()
   }
@@ -147,7 +151,7 @@ export function withLockedRows<T>(
 }
 
 /** PostgreSQL only: commits after `work` has resolved. After an error, rolls back and throws the
- *  error. */
+ *  error, or `OutcomeUnknown` when COMMIT was sent and the connection is lost. */
 async function runOnConnection<Result, T>(
   db: Db,
   opening: Opening<Result>,
@@ -159,6 +163,7 @@ async function runOnConnection<Result, T>(
   const source = sourceOn(db, connection)
   const send = (text: string, query_timeout?: number) =>
     pooled.query?.({ text, query_timeout }) as Promise<unknown>
+  let isCommitSent = false
   let hasEnded = false
   const begun = send(beginText(opening))
   try {
@@ -172,6 +177,7 @@ async function runOnConnection<Result, T>(
     const value = await work(source, connection, result)
     const collected = connection.sendCollected()
     await connection.end()
+    isCommitSent = true
     const response = (await send('COMMIT;')) as { command?: string } | undefined
     hasEnded = true
     await collected
@@ -185,9 +191,11 @@ async function runOnConnection<Result, T>(
     await connection.end()
     // Rolls back even when the opening has failed: its BEGIN may have succeeded.
     if (!hasEnded)
-      await send('ROLLBACK;', ROLLBACK_TIMEOUT_MS).catch((failure: Error) =>
-        discardConnection(pooled, failure.message),
-      )
+      await send('ROLLBACK;', ROLLBACK_TIMEOUT_MS).catch((failure: Error) => {
+        discardConnection(pooled, failure.message)
+        // A connection that accepts the ROLLBACK has refused the COMMIT before.
+        if (isCommitSent) throw new OutcomeUnknown(error)
+      })
     throw connection.failure ?? error
   } finally {
     releaseConnection(pool, pooled)

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { statesOf } from '../../cli/contract-service.ts'
 import contract from '../../generated/openapi.json' with { type: 'json' }
+import { operations } from '../../generated/operations.ts'
 import { expectSuccess, requestExample } from '../handlers/new-records.ts'
 import { type Answer, type Client, sharedApp, startApp, type TestAccount } from '../helpers.ts'
 import { subscribe } from './subscribe.ts'
@@ -256,5 +257,18 @@ describe('errors: the messages of the examples', () => {
     expect([status, shapeOf(body)]).toEqual([500, shapeOf(exampleOf('InternalError'))])
     await broken.db.close()
     expectError(await broken.as({ key }).get('/participants'), 503, 'Unavailable')
+    expectError(await broken.as({ key }).post('/participants', {}), 503, 'ChangeUnavailable')
+  })
+
+  test('503: each operation that changes records says that the change was not made', async () => {
+    await using down = await startApp()
+    const { key } = await down.newAccount()
+    await down.db.close()
+    for (const [id, { method, path, access }] of Object.entries(operations)) {
+      const answer = await down.call(method.toUpperCase(), path, { key })
+      const outcome = answer.headers.get('x-change-outcome')
+      const expected = access === 'write' ? 'none' : null
+      expect({ id, status: answer.status, outcome }).toEqual({ id, status: 503, outcome: expected })
+    }
   })
 })

@@ -63,14 +63,29 @@ export interface TcpProxy extends AsyncDisposable {
   url: string
   /** Closes all connections. */
   cut(): void
+  /** Closes the next connection whose client sends a COMMIT together with `text`: before the server
+   *  gets them, or after it has committed, and before the client gets the response. */
+  cutCommitOf(text: string, when: CutTime): void
 }
+
+export type CutTime = 'before' | 'after'
 
 /** Forwards connections to the server at `url`. The proxy listens only after `afterMs`. */
 export async function startTcpProxy(url: string, afterMs: number): Promise<TcpProxy> {
   const target = new URL(url)
   const sockets = new Set<Socket>()
+  let nextCut: { text: string; when: CutTime } | undefined
   const server = createTcpServer((incoming) => {
     const outgoing = connect(Number(target.port), target.hostname)
+    incoming.on('data', (data) => {
+      if (!nextCut || !data.includes(nextCut.text) || !data.includes('COMMIT;')) return
+      const { when } = nextCut
+      nextCut = undefined
+      if (when === 'before') return void outgoing.destroy()
+      outgoing.unpipe(incoming)
+      outgoing.on('data', (response) => response.includes('COMMIT') && outgoing.destroy())
+      outgoing.resume()
+    })
     for (const [socket, other] of [
       [incoming, outgoing],
       [outgoing, incoming],
@@ -97,6 +112,9 @@ export async function startTcpProxy(url: string, afterMs: number): Promise<TcpPr
   return {
     url: Object.assign(new URL(url), { port: String(port) }).href,
     cut,
+    cutCommitOf: (text, when) => {
+      nextCut = { text, when }
+    },
     async [Symbol.asyncDispose]() {
       clearTimeout(opening)
       cut()

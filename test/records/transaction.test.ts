@@ -98,6 +98,14 @@ test.runIf(onPostgres)('rolls back when the work ignores a failed statement', as
   expect(await storedTexts()).toEqual([])
 })
 
+test.runIf(onPostgres)('throws the error of a COMMIT that PostgreSQL refuses', async () => {
+  await db.write.raw('create table codes (code text unique deferrable initially deferred)')
+  const written = transaction(db, async ({ sql }) => {
+    for (let count = 0; count < 2; count++) await sql('codes').insert({ code: 'same' })
+  })
+  await expect(written).rejects.toMatchObject({ code: '23505' })
+})
+
 test.runIf(onPostgres)(
   'does not reuse a connection that was lost or did not roll back in time',
   async () => {

@@ -1,0 +1,178 @@
+/** A commit whose result does not arrive: the change may have been made, and its 503 says so. */
+import { execFileSync } from 'node:child_process'
+import { expect, inject, test } from 'vitest'
+import { connectTo } from '../contract/postgres-client.ts'
+import {
+  type Answer,
+  type Client,
+  databaseUrlOf,
+  newDatabase,
+  startApp,
+  until,
+} from '../helpers.ts'
+import { startPostgres } from '../postgres.ts'
+import { type CutTime, startTcpProxy } from './proxy.ts'
+
+const onPostgres = inject('database') === 'postgres'
+
+const SEND_AGAIN = 'The change may have been made. Send it again with the same Idempotency-Key.'
+const READ_FIRST = 'The change may have been made. Read the record before you send it again.'
+const TRY_AGAIN = 'The service is temporarily unavailable. Try again in a few seconds.'
+
+const outcomeOf = ({ status, headers, body }: Answer) => ({
+  status,
+  outcome: headers.get('x-change-outcome'),
+  message: body.message,
+})
+const unavailable = (outcome: 'none' | 'unknown', message: string) => ({
+  status: 503,
+  outcome,
+  message,
+})
+
+const namesOf = async (client: Client): Promise<string[]> =>
+  (await client.get('/participants')).body.data.map((one: { full_name: string }) => one.full_name)
+
+/** A node that reaches PostgreSQL through a proxy. */
+async function startCuttable() {
+  const databaseUrl = databaseUrlOf(await newDatabase())
+  const proxy = await startTcpProxy(databaseUrl, 0)
+  await until('the proxy listens', () =>
+    connectTo(proxy.url).then(
+      (probe) => probe.end().then(() => true),
+      () => false,
+    ),
+  )
+  const node = await startNode(proxy.url)
+  const client = await node.newClient()
+  return {
+    proxy,
+    client,
+    async [Symbol.asyncDispose]() {
+      await node[Symbol.asyncDispose]()
+      await proxy[Symbol.asyncDispose]()
+    },
+  }
+}
+
+const startNode = (DATABASE_URL: string, environment = {}) =>
+  startApp({
+    database: {
+      environment: { DATABASE_URL, SECRET_KEY: 'a secret key that only tests would ever use' },
+      [Symbol.asyncDispose]: async () => undefined,
+    },
+    environment,
+  })
+
+test.runIf(onPostgres).each<[CutTime, boolean]>([
+  ['before', false],
+  ['after', true],
+])('the connection is lost %s the commit: unknown', async (when, isCommitted) => {
+  await using cuttable = await startCuttable()
+  const { proxy, client } = cuttable
+  const key = { 'Idempotency-Key': 'key-1' }
+  proxy.cutCommitOf('With Key', when)
+  const create = () => client.post('/participants', { full_name: 'With Key' }, key)
+  expect(outcomeOf(await create())).toEqual(unavailable('unknown', SEND_AGAIN))
+  const repeated = await create()
+  expect([repeated.status, repeated.headers.get('idempotent-replayed')]).toEqual([
+    201,
+    isCommitted ? 'true' : null,
+  ])
+  expect(await namesOf(client)).toEqual(['With Key'])
+
+  proxy.cutCommitOf('No Key', when)
+  const withoutKey = await client.post('/participants', { full_name: 'No Key' })
+  expect(outcomeOf(withoutKey)).toEqual(unavailable('unknown', READ_FIRST))
+  expect((await namesOf(client)).includes('No Key')).toBe(isCommitted)
+
+  const path = `/participants/${repeated.body.id}`
+  proxy.cutCommitOf(repeated.body.id, when)
+  const changed = await client.patch(path, { full_name: 'New' }, key)
+  expect(outcomeOf(changed)).toEqual(unavailable('unknown', READ_FIRST))
+  expect((await client.get(path)).body.full_name).toBe(isCommitted ? 'New' : 'With Key')
+
+  proxy.cutCommitOf(repeated.body.id, when)
+  expect(outcomeOf(await client.delete(path))).toEqual(unavailable('unknown', READ_FIRST))
+  expect((await client.get(path)).status).toBe(isCommitted ? 404 : 200)
+})
+
+test.runIf(onPostgres)('PostgreSQL ends the statement of a change: none', async () => {
+  await using database = await newDatabase()
+  await using node = await startApp({
+    database,
+    environment: { DATABASE_LOCK_TIMEOUT_MS: '500' },
+  })
+  const client = await node.newClient()
+  await using admin = await connectTo(databaseUrlOf(database))
+  await admin.query('begin; lock table participants in share mode')
+  const refused = await client.post('/participants', { full_name: 'Ada' })
+  expect(outcomeOf(refused)).toEqual(unavailable('none', TRY_AGAIN))
+  await admin.query('rollback')
+  expect(await namesOf(client)).toEqual([])
+})
+
+test.runIf(onPostgres)(
+  'no standby confirms the commit: unknown, also for each repeat with the key, until one does',
+  async () => {
+    const server = await startPostgres()
+    await using _ = { [Symbol.asyncDispose]: server.stop }
+    await using node = await startNode(await server.createDatabase(), {
+      DATABASE_STATEMENT_TIMEOUT_MS: '500',
+    })
+    const client = await node.newClient()
+    await using admin = await connectTo(server.url('postgres'))
+    const setStandby = async (names: string): Promise<void> => {
+      await admin.query(`alter system set synchronous_standby_names = '${names}'`)
+      await admin.query('select pg_reload_conf()')
+    }
+    await setStandby('nosuch')
+    const create = () =>
+      client.post('/participants', { full_name: 'Ada' }, { 'Idempotency-Key': 'key-1' })
+    expect(outcomeOf(await create())).toEqual(unavailable('unknown', SEND_AGAIN))
+    // PostgreSQL shows the change as soon as it no longer waits.
+    await until('the change is visible', async () => (await namesOf(client)).length === 1)
+    expect(outcomeOf(await create())).toEqual(unavailable('unknown', SEND_AGAIN))
+    await setStandby('')
+    const repeated = await create()
+    expect([repeated.status, repeated.headers.get('idempotent-replayed')]).toEqual([201, 'true'])
+    expect(await namesOf(client)).toEqual(['Ada'])
+  },
+)
+
+/** The largest file that this process can write. */
+function limitFileSize(bytes: number | 'unlimited'): void {
+  execFileSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:unlimited`])
+}
+
+test.skipIf(onPostgres)(
+  'the commits of several changes fail with an I/O error: unknown',
+  async () => {
+    await using node = await startApp()
+    const client = await node.newClient()
+    const create = (name: string, key?: string) =>
+      client.post('/participants', { full_name: name }, key ? { 'Idempotency-Key': key } : {})
+    await create('Before')
+    limitFileSize(1)
+    const answers = await Promise.all([create('Ada', 'key-1'), create('Grace')]).finally(() =>
+      limitFileSize('unlimited'),
+    )
+    expect(answers.map(outcomeOf)).toEqual([
+      unavailable('unknown', SEND_AGAIN),
+      unavailable('unknown', READ_FIRST),
+    ])
+    expect((await create('Ada', 'key-1')).status).toBe(201)
+    expect((await namesOf(client)).filter((name) => name === 'Ada')).toHaveLength(1)
+  },
+)
+
+test.skipIf(onPostgres)('the disk is full before the commit: none', async () => {
+  await using node = await startApp()
+  const client = await node.newClient()
+  await node.db.write.raw('pragma max_page_count = 1')
+  const note = 'x'.repeat(10_000)
+  let refused: Answer
+  do refused = await client.post('/tasks', { title: 'Call Ada', description: note })
+  while (refused.status === 201)
+  expect(outcomeOf(refused)).toEqual(unavailable('none', TRY_AGAIN))
+})
