@@ -21,7 +21,8 @@ export interface MusterOptions {
   /** Begins with `mst_`. A secret: use it on servers only. */
   apiKey: string
   /** The most retries of a call. A call is retried after 409, 429 or 503 if the response has
-   *  `Retry-After`, and after a lost connection if a repeat is safe. Default: 3. */
+   *  `Retry-After`, and after a lost connection. A change that may have been made is retried only if
+   *  it has an `Idempotency-Key`. Default: 3. */
   maxRetries?: number
   /** The longest time that one call waits between its attempts, in total. Default: one minute, the
    *  window of the rate limit. */

@@ -9,6 +9,8 @@ export class MusterError extends Error {
   readonly requestId: string | null
   /** The pause that the service asks for, or null. */
   readonly retryAfterSeconds: number | null
+  /** Of a change with status 503: `none` if it was not made, `unknown` if it may have been made. */
+  readonly changeOutcome: ChangeOutcome | null
   /** For example `POST /public/v1/tasks`. */
   readonly request: string
 
@@ -20,7 +22,16 @@ export class MusterError extends Error {
     this.errors = errors ?? {}
     this.requestId = response.headers.get('X-Request-Id')
     this.retryAfterSeconds = retryAfterSeconds(response, Date.now())
+    this.changeOutcome = changeOutcome(response)
   }
+}
+
+export type ChangeOutcome = 'none' | 'unknown'
+
+/** Reads `X-Change-Outcome`. Null without the header, or for another value. */
+export function changeOutcome({ headers }: Response): ChangeOutcome | null {
+  const header = headers.get('X-Change-Outcome')
+  return header === 'none' || header === 'unknown' ? header : null
 }
 
 /** Reads `Retry-After`, which has seconds or a date (RFC 9110 §10.2.3). Null for anything else.

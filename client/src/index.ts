@@ -14,7 +14,7 @@ export {
   type Muster,
   type MusterOptions,
 } from './client.ts'
-export { MusterError } from './error.ts'
+export { type ChangeOutcome, MusterError } from './error.ts'
 export type {
   ListedRecord as RecordOf,
   ListParameters as ListQuery,

@@ -1,4 +1,4 @@
-import { retryAfterSeconds } from './error.ts'
+import { changeOutcome, retryAfterSeconds } from './error.ts'
 
 interface RetryOptions {
   fetch(request: Request): Promise<Response>
@@ -9,11 +9,11 @@ interface RetryOptions {
 
 /** With these statuses and `Retry-After`, the service has changed nothing. 409 has the header only
  *  while a request with the same `Idempotency-Key` is in progress. */
-const RETRYABLE_STATUSES = [409, 429, 503]
+const RETRYABLE_STATUSES = [409, 429]
 const FIRST_PAUSE_MS = 250
 
-/** Retries after the pause that the service asks for, and after a lost connection if a repeat is
- *  safe. Returns the response or throws the error at once if no retry is left, or if the pauses
+/** Retries after the pause that the service asks for, and after a lost connection. Retries a change
+ *  that may have been made only if it has an `Idempotency-Key`. Returns the response or throws the error at once if no retry is left, or if the pauses
  *  would add up to more than `maxWaitMs`. */
 export async function fetchWithRetries(
   request: Request,
@@ -47,15 +47,17 @@ async function attempt(fetch: RetryOptions['fetch'], request: Request): Promise<
 
 /** Milliseconds until the next attempt, or null if there must be none. */
 function pauseAfter(outcome: Outcome, request: Request, retries: number): number | null {
+  const isRepeatable =
+    request.method === 'GET' || request.method === 'HEAD' || request.headers.has('Idempotency-Key')
   if ('response' in outcome) {
-    const seconds = RETRYABLE_STATUSES.includes(outcome.response.status)
-      ? retryAfterSeconds(outcome.response, Date.now())
-      : null
+    const { response } = outcome
+    const mayRepeat =
+      RETRYABLE_STATUSES.includes(response.status) ||
+      (response.status === 503 && (isRepeatable || changeOutcome(response) === 'none'))
+    const seconds = mayRepeat ? retryAfterSeconds(response, Date.now()) : null
     return seconds === null ? null : seconds * 1000
   }
   if (request.signal.aborted) return null
-  const isRepeatable =
-    request.method === 'GET' || request.method === 'HEAD' || request.headers.has('Idempotency-Key')
   // Jitter: clients that lost their connection together must not return together.
   return isRepeatable ? FIRST_PAUSE_MS * 2 ** retries * (0.5 + Math.random() / 2) : null
 }

@@ -258,6 +258,37 @@ describe('retries', () => {
     expect(keys.slice(2)).toEqual(['mine', undefined])
   })
 
+  it.each([
+    ['none', 'PATCH', 2],
+    ['none', 'POST', 2],
+    ['unknown', 'POST', 2],
+    ['unknown', 'PATCH', 1],
+    ['unknown', 'DELETE', 1],
+    // Another program, such as a proxy, does not know the outcome.
+    [undefined, 'DELETE', 1],
+    [undefined, 'POST', 2],
+    [undefined, 'GET', 2],
+  ] as const)(
+    'after a 503 with X-Change-Outcome %s: %s is sent %i times',
+    async (outcome, method, times) => {
+      await using server = await startServer(() => ({
+        status: 503,
+        headers: { 'Retry-After': '0', ...(outcome && { 'X-Change-Outcome': outcome }) },
+      }))
+      const client = createMuster({ baseUrl: server.url, apiKey: 'any', maxRetries: 1 })
+      const params = { path: { task: '1' } }
+      const calls = {
+        GET: () => client.GET('/public/v1/tasks'),
+        POST: () => client.POST('/public/v1/tasks', { body: { title: 'Once' } }),
+        PATCH: () => client.PATCH('/public/v1/tasks/{task}', { params, body: { title: 'Once' } }),
+        DELETE: () => client.DELETE('/public/v1/tasks/{task}', { params }),
+      }
+      const error = await catchError(calls[method]())
+      expect([error.status, error.changeOutcome]).toEqual([503, outcome ?? null])
+      expect(server.requests).toHaveLength(times)
+    },
+  )
+
   it('do not wait for a Retry-After above maxWaitMs', async () => {
     await using server = await startServer(() => ({
       status: 429,
