@@ -3,15 +3,17 @@ import { HttpError } from 'http-errors'
 import type { Context } from 'koa'
 import type { Logger } from 'pino'
 import { InvalidInput, Refused, StatusError } from '../../errors.ts'
-import { isUnavailable } from '../../records/database/errors.ts'
+import { isUnavailable, OutcomeUnknown } from '../../records/database/errors.ts'
 import { errorPage } from './layout.ts'
 import { type ConsolePage, type PageResult, redirect } from './page.ts'
 import { errorText } from './records/labels.ts'
 import { refererPath } from './return-path.ts'
 
+type Text = [title: string, text: string]
+
 /** The texts for errors that bring no text for users, by status. `Refused`, `InvalidInput` and
  *  `StatusError` bring their own. */
-const TEXTS: Record<number, [title: string, text: string]> = {
+const TEXTS: Record<number, Text> = {
   403: [
     'Request from another site',
     'Another site sent this request, so nothing was done. Open the console and try again.',
@@ -29,6 +31,10 @@ const TEXTS: Record<number, [title: string, text: string]> = {
   ],
   503: ['Temporarily unavailable', 'Try again in a few seconds.'],
 }
+const OUTCOME_UNKNOWN: Text = [
+  'Your change may have been made',
+  'The database did not confirm it. Look at the record before you try again.',
+]
 const OTHER_ERROR = 'This did not work'
 
 /** Logs unexpected errors. A refused action of a signed-in user becomes a notice on the page of the
@@ -57,11 +63,16 @@ export function toErrorResult(log: Logger, ctx: Context, error: unknown): PageRe
     },
     'A page of the console failed',
   )
+  if (error instanceof OutcomeUnknown && ctx.method === 'POST')
+    return textPage(ctx, 503, OUTCOME_UNKNOWN)
   return statusPage(ctx, isUnavailable(error) ? 503 : 500)
 }
 
 function statusPage(ctx: Context, status: number, message = ''): ConsolePage {
-  const [title, text] = TEXTS[status] ?? [OTHER_ERROR, message]
+  return textPage(ctx, status, TEXTS[status] ?? [OTHER_ERROR, message])
+}
+
+function textPage(ctx: Context, status: number, [title, text]: Text): ConsolePage {
   const report = status >= 500 && ` To report it, give us the request ID ${ctx.state.requestId}.`
   return errorPage(status, title, [text, report])
 }

@@ -50,21 +50,25 @@ export function formRequest({ form, user }: Visit): KeyedRequest | undefined {
     : { userId: user.id, key: toStoredKey(key), fingerprint: hashForm(form) }
 }
 
-/** Runs `create` in the transaction of `scope`, which has locked the user. Throws `AlreadyCreated`
- *  when this form has created a record. */
+/** Runs `create` in a transaction, which has locked the user. Throws `AlreadyCreated` when this form
+ *  has created a record. */
 export async function createOnce<T extends { id: string }>(
   visit: Visit,
-  { trx }: WriteScope,
-  create: () => Promise<T>,
+  create: (scope: WriteScope) => Promise<T>,
 ): Promise<T> {
   const request = formRequest(visit)
-  if (!request) return create()
-  const state = await findKeyState(trx, request, visit.now.getTime())
-  const stored = await takeKey(trx, request, state).catch(throwFormError)
-  if (stored) throw new AlreadyCreated(stored.body)
-  const created = await create()
-  await insertIdempotencyKey(trx, request, toStoredForm(created), visit.now.getTime())
-  return created
+  if (!request) return visit.change(create)
+  const outcome = await visit.change(async (scope) => {
+    const state = await findKeyState(scope.trx, request, visit.now.getTime())
+    const stored = await takeKey(scope.trx, request, state).catch(throwFormError)
+    if (stored) return { stored }
+    const created = await create(scope)
+    await insertIdempotencyKey(scope.trx, request, toStoredForm(created), visit.now.getTime())
+    return { created }
+  })
+  // After the commit: see `takeKey`.
+  if (outcome.stored) throw new AlreadyCreated(outcome.stored.body)
+  return outcome.created
 }
 
 /** Returns the response to a form as the console stores it. The console redirects to the new record,

@@ -47,9 +47,7 @@ export async function createKey(visit: Visit): Promise<PageResult> {
   const { key, errors } = readKeyForm(visit)
   if (hasErrors(errors)) return newKeyPage(visit, errors)
   try {
-    const { token } = await visit.change((scope) =>
-      createOnce(visit, scope, () => issueKey(visit, scope, key)),
-    )
+    const { token } = await createOnce(visit, (scope) => issueKey(visit, scope, key))
     return createdPage(visit, key, token)
   } catch (error) {
     if (!(error instanceof AlreadyCreated)) throw error

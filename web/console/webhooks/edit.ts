@@ -81,24 +81,18 @@ async function createWebhook(visit: Visit): Promise<PageResult> {
   if (hasErrors(errors)) return newWebhookPage(visit, input, errors)
   const secret = newSecret()
   try {
-    const created = await visit.change((scope) =>
-      createOnce(visit, scope, async () => {
-        const key = await findSealingKey(scope, config.secretKeys)
-        const inserted = await insertWebhook(
-          scope,
-          { ...webhook, createdBy: user.id },
-          (id) => sealSecret(key, id, secret),
-          now,
-        )
-        await visit.audit(
-          scope,
-          'webhook.created',
-          webhookTarget(inserted),
-          toAuditDetails(inserted),
-        )
-        return inserted
-      }),
-    )
+    const created = await createOnce(visit, async (scope) => {
+      const key = await findSealingKey(scope, config.secretKeys)
+      const inserted = await insertWebhook(
+        scope,
+        { ...webhook, createdBy: user.id },
+        (id) => sealSecret(key, id, secret),
+        now,
+      )
+      const target = webhookTarget(inserted)
+      await visit.audit(scope, 'webhook.created', target, toAuditDetails(inserted))
+      return inserted
+    })
     return secretShownPage(created, { current: secret }, 'Webhook created', COPY_SECRET)
   } catch (error) {
     // For example, the account has too many webhooks.
