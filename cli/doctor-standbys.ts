@@ -1,4 +1,5 @@
 /** The check of the standbys and of the failover manager for `muster doctor`. */
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Db } from '../records/database/open.ts'
 import { countWaitingCommits } from '../records/reports/database-state.ts'
 import {
@@ -14,6 +15,7 @@ const FIRST_SAFE_PATRONI = '4.1.5'
 /** The default of Patroni. */
 const PATRONI_PORT = 8008
 const PATRONI_TIMEOUT_MS = 2_000
+const CHECK_AGAIN_MS = 500
 
 export async function checkStandbys({ db }: Installation): Promise<Findings> {
   if (db.dialect === 'sqlite') return []
@@ -47,6 +49,26 @@ export async function checkStandbys({ db }: Installation): Promise<Findings> {
   return findings.length === 0 && streaming > 0
     ? ok(`Standbys that stream: ${streaming}.`)
     : findings
+}
+
+/** Warns when the standby does not catch up with the primary within the longest lag. */
+export async function checkReadStandby({
+  db: { standby },
+  config,
+}: Installation): Promise<Findings> {
+  if (!standby) return []
+  const deadline = performance.now() + (config.standby?.maxLagMs ?? 0)
+  await standby.check()
+  while (standby.problem !== undefined && performance.now() < deadline) {
+    await delay(CHECK_AGAIN_MS)
+    await standby.check()
+  }
+  return standby.problem === undefined
+    ? ok('The console and exports can read the standby of DATABASE_READ_URL.')
+    : warning(
+        `The standby of DATABASE_READ_URL is not read: ${standby.problem}.`,
+        'Check the standby and its replication. Meanwhile, the console and exports read the primary.',
+      )
 }
 
 /** Undefined: Patroni does not manage this server, or does not respond. */

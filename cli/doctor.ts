@@ -73,7 +73,7 @@ async function openAndCheckDatabase(
 ): Promise<NamedFinding[]> {
   const { openDatabase, withoutPooler } = await import('../records/database/open.ts')
   const { hasSqliteDatabase } = await import('./installation.ts')
-  const { database } = config
+  const { database, standby } = config
   if ('dataDir' in database && !hasSqliteDatabase(database.dataDir))
     return runCheck('database', environment, () =>
       warning(
@@ -81,7 +81,8 @@ async function openAndCheckDatabase(
         'The first start creates it:  muster serve',
       ),
     )
-  const db = openDatabase(withoutPooler(database), { statementTimeoutMs: STATEMENT_TIMEOUT_MS })
+  const use = { statementTimeoutMs: STATEMENT_TIMEOUT_MS, standby }
+  const db = openDatabase(withoutPooler(database), use)
   try {
     return await runDatabaseChecks(db, config, environment)
   } finally {
@@ -95,7 +96,7 @@ async function runDatabaseChecks(
   environment: Shell['environment'],
 ): Promise<NamedFinding[]> {
   const checks = await import('./doctor-checks.ts')
-  const { checkStandbys } = await import('./doctor-standbys.ts')
+  const { checkReadStandby, checkStandbys } = await import('./doctor-standbys.ts')
   const work = await import('./doctor-work.ts')
   const { listPendingMigrations } = await import('../records/database/migrate.ts')
   const installation = { db, config }
@@ -106,6 +107,7 @@ async function runDatabaseChecks(
   if (findings.some(({ level }) => level === 'problem')) return findings
   findings.push(...(await run('database', checks.checkPostgresSettings)))
   findings.push(...(await run('standbys', checkStandbys)))
+  findings.push(...(await run('standbys', checkReadStandby)))
   findings.push(...(await run('connections', checks.checkConnections)))
   findings.push(...(await run('disk', checks.checkDisk)))
   findings.push(...(await run('backup', checks.checkBackup)))

@@ -7,8 +7,8 @@ import { type FileBody, type OperationId, operations } from '../generated/operat
 import * as validators from '../generated/validators.js'
 import type { Call, Caller, ValidInput } from '../handlers/call.ts'
 import type { Db } from '../records/database/open.ts'
-import { accountScope, type Scope, type WriteScope, writeScope } from '../records/database/scope.ts'
-import { runInOrder } from '../records/database/statements.ts'
+import { readScope, type Scope, type WriteScope, writeScope } from '../records/database/scope.ts'
+import { runInOrder, type Sql } from '../records/database/statements.ts'
 import { type Opening, transactionAfter } from '../records/database/transaction.ts'
 import {
   findKeyState,
@@ -79,6 +79,8 @@ interface ExecuteServices {
 interface Execution<Id extends OperationId> {
   input: ValidInput<Id>
   caller: Caller
+  /** Where an operation that changes nothing reads. The primary by default. */
+  reader?: Sql
   requestId?: string
   /** The trace of the request. */
   traceparent?: string
@@ -108,9 +110,8 @@ export async function execute<Id extends OperationId>(
 ): Promise<ExecutionResult> {
   if (operations[id].access === 'write')
     return services.keysInUse.use(execution.idempotency, () => change(services, id, execution))
-  const { db } = services
   const { accountId } = execution.caller
-  const scope = accountScope({ dialect: db.dialect, sql: db.read }, accountId)
+  const scope = readScope(services.db, accountId, execution.reader)
   const query: Record<string, unknown> = execution.input.query
   return largePages.run(accountId, query['page[size]'], async () => {
     const result = await handle(services, id, execution, { scope, now: services.now() })

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto'
 import { stringify } from 'csv-stringify/sync'
 import type { Db } from '../records/database/open.ts'
 import { readScope, writeScope } from '../records/database/scope.ts'
-import { inBatches } from '../records/database/statements.ts'
+import { inBatches, type Sql } from '../records/database/statements.ts'
 import { type Trx, transaction } from '../records/database/transaction.ts'
 import { JOBS_DUE } from '../records/due-work.ts'
 import {
@@ -82,9 +82,10 @@ async function makeFile(
   signal: AbortSignal,
 ): Promise<void> {
   const { db, now } = services
+  const reader = await newReader(db)
   await deleteLeasedChunks(db, lease, now)
   const file = new ExportFile(services, lease, await findSpace(services, lease))
-  const records = exportedRecords(db, lease)
+  const records = exportedRecords(readScope(db, lease.accountId, reader), lease)
   const parts = lease.format === 'json' ? json(records) : csv(records, lease)
   const writeNextPart = async (): Promise<boolean> => {
     signal.throwIfAborted()
@@ -100,6 +101,12 @@ async function makeFile(
     // The next export of the account is due now.
     trx.announce(JOBS_DUE)
   })
+}
+
+/** The records as they were when the lease began, or newer: so the file has all that existed when the
+ *  export was created. */
+async function newReader({ read, standby }: Db): Promise<Sql> {
+  return standby ? standby.readerAfter(await standby.findPosition()) : read
 }
 
 interface Space {

@@ -19,6 +19,7 @@ export const EXPORT_FILE_DAYS = 7
  *  export. That increments `tries`, so that this process loses its lease. */
 export interface ExportLease extends ExportSelection {
   id: string
+  accountId: string
   format: Export['format']
   /** Including the try of this lease. */
   tries: number

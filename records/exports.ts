@@ -4,8 +4,7 @@ import type { components } from '../generated/openapi.ts'
 import { type Body, operations, type QueryParameter } from '../generated/operations.ts'
 import { params } from '../generated/validators.js'
 import { assertValid, convertParameter } from '../validation.ts'
-import type { Db } from './database/open.ts'
-import { readScope, type Scope, type WriteScope } from './database/scope.ts'
+import type { Scope, WriteScope } from './database/scope.ts'
 import { countFound } from './database/statements.ts'
 import { newId } from './ids.ts'
 import { UNFINISHED_EXPORTS } from './index-predicates.ts'
@@ -214,7 +213,6 @@ export function exportFields(resource: ExportResource): string[] {
 }
 
 export interface ExportSelection {
-  accountId: string
   resource: ExportResource
   filters: ExportFilters
 }
@@ -222,12 +220,12 @@ export interface ExportSelection {
 /** The records of the export, in batches without an open transaction between them. Throws
  *  `InvalidInput` when the contract no longer accepts the filters. */
 export function exportedRecords(
-  db: Db,
-  { accountId, resource, filters }: ExportSelection,
+  scope: Scope,
+  { resource, filters }: ExportSelection,
 ): AsyncGenerator<object[]> {
   const { listing, batchRows } = CONTENTS[resource]
   return eachBatch(
-    readScope(db, accountId),
+    scope,
     listing as Listing<{ id: string }, object>,
     readFilters(resource, filters),
     batchRows,

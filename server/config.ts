@@ -4,9 +4,10 @@ import { resolve } from 'node:path'
 import { type CleanedEnv, cleanEnv, EnvMissingError, makeValidator, str } from 'envalid'
 import ipaddr from 'ipaddr.js'
 import { Refused } from '../errors.ts'
-import { findUrlProblem } from '../records/database/hosts.ts'
+import { findStandbyUrlProblem, findUrlProblem } from '../records/database/hosts.ts'
 import { type ConnectionLimits, DEFAULT_LIMITS } from '../records/database/limits.ts'
 import { sqliteFile } from '../records/database/open.ts'
+import type { StandbyPlace } from '../records/database/standby.ts'
 import { EXPORT_FILE_DAYS } from '../records/export-files.ts'
 import { FIXED_DEFAULTS, type Quotas } from '../records/quotas.ts'
 import type { RetentionDays } from '../records/removal-run.ts'
@@ -31,6 +32,8 @@ export interface Config {
   /** The URL of this service for clients, without a trailing slash. */
   baseUrl: string
   database: ({ databaseUrl: string; directUrl: string } & ConnectionLimits) | { dataDir: string }
+  /** Where the figures, logs and lists of the console and the exports are read. */
+  standby: StandbyPlace | undefined
   /** How long a statement of a request or a worker may run on PostgreSQL. */
   statementTimeoutMs: number
   role: 'all' | 'api' | 'worker'
@@ -102,11 +105,14 @@ const httpUrl = makeValidator<string>((input) => {
   return input.replace(/\/+$/, '')
 })
 
-const postgresUrl = makeValidator<string>((input) => {
-  const problem = findUrlProblem(input)
-  if (problem !== undefined) throw new Error(problem)
-  return input
-})
+const urlWithout = (findProblem: (url: string) => string | undefined) =>
+  makeValidator<string>((input) => {
+    const problem = findProblem(input)
+    if (problem !== undefined) throw new Error(problem)
+    return input
+  })
+
+const postgresUrl = urlWithout(findUrlProblem)
 
 const secret = makeValidator<string>((input) => {
   if (input.length < 32) throw new Error('must be at least 32 characters long')
@@ -161,6 +167,8 @@ export const settings = {
   DATA_DIR: str({ default: './data' }),
   DATABASE_URL: postgresUrl({ default: undefined }),
   DATABASE_DIRECT_URL: postgresUrl({ default: undefined }),
+  DATABASE_READ_URL: urlWithout(findStandbyUrlProblem)({ default: undefined }),
+  DATABASE_READ_MAX_LAG_MS: integer(2_000, 600_000)({ default: 10_000 }),
   DATABASE_POOL_SIZE: integer(2, 1_000)({ default: DEFAULT_LIMITS.poolSize }),
   QUEUE_POOL_SIZE: integer(2, 1_000)({ default: DEFAULT_LIMITS.queuePoolSize }),
   DATABASE_STATEMENT_TIMEOUT_MS: integer(100, 3_600_000)({ default: 15_000 }),
@@ -229,6 +237,10 @@ export function readConfig(
             lockTimeoutMs: env.DATABASE_LOCK_TIMEOUT_MS,
             keepAliveMs: env.DATABASE_KEEP_ALIVE_MS,
           },
+    standby:
+      env.DATABASE_READ_URL === undefined
+        ? undefined
+        : { url: env.DATABASE_READ_URL, maxLagMs: env.DATABASE_READ_MAX_LAG_MS },
     statementTimeoutMs: env.DATABASE_STATEMENT_TIMEOUT_MS,
     role: env.ROLE,
     drainMs: env.DRAIN_MS,
@@ -302,6 +314,8 @@ function assertConsistent(env: Settings, environment: Record<string, string | un
     throw new ConfigError(
       'DATABASE_DIRECT_URL needs DATABASE_URL, which leads to the same database',
     )
+  if (isEmbedded && env.DATABASE_READ_URL !== undefined)
+    throw new ConfigError('DATABASE_READ_URL needs DATABASE_URL, which leads to the primary')
   if (!isEmbedded && env.SECRET_KEY === undefined)
     throw new ConfigError(
       'SECRET_KEY is missing: with DATABASE_URL every node needs the same one, ' +

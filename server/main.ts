@@ -34,11 +34,13 @@ import {
   reportPostgres,
   reportReadiness,
   reportRequestLog,
+  reportStandby,
 } from './metrics-database.ts'
 import { newAttemptObserver, reportDeliveries, reportSecrets } from './metrics-delivery.ts'
 import { newReadiness, type Readiness } from './readiness.ts'
 import { type RequestLog, startRequestLog } from './request-log.ts'
 import { checkSchema } from './schema-check.ts'
+import { watchStandby } from './standby.ts'
 
 /** The most exports in progress on a node, each of a different account. Two at a time write: see
  *  operations/export-job.ts. */
@@ -106,12 +108,14 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
   }
   reportPools(registry, () => ({ ...db.pools(), ...parts.engine?.pools() }))
   reportSecrets(registry)
+  reportStandby(registry, db)
   let stopped: Promise<void> | undefined
   const stop = (): Promise<void> => (stopped ??= stopParts(parts, log))
 
   try {
     const schema = await checkSchema(db, log)
     await proveSecretKeys(db, config.secretKeys)
+    if (db.standby) parts.backgroundWork.push(watchStandby(db.standby, log))
     const clock = await startClock(db, log, options.now)
     parts.clock = clock
     reportClock(registry, db, clock)

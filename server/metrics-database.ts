@@ -38,6 +38,15 @@ export function reportPools(registry: Registry, pools: () => Record<string, Pool
   )
 }
 
+export function reportStandby(registry: Registry, { standby }: Db): void {
+  addGauge(
+    registry,
+    'muster_database_standby_used',
+    'Whether this node reads a standby: 1 or 0. No value without DATABASE_READ_URL.',
+    () => standby && Number(standby.problem === undefined),
+  )
+}
+
 export function reportReadiness(registry: Registry, readiness: Readiness): void {
   const help = 'Whether the node is ready as far as this reason is concerned: 1 or 0.'
   addLabelledGauge(registry, { name: 'muster_ready', help, label: 'reason' }, async () => {

@@ -33,6 +33,14 @@ export function findUrlProblem(url: string): string | undefined {
   return undefined
 }
 
+/** `findUrlProblem` for a URL of standbys. */
+export function findStandbyUrlProblem(url: string): string | undefined {
+  const { urls, target } = splitHosts(url)
+  return urls.length > 1 || target !== undefined
+    ? 'must name one host without target_session_attrs: a standby, or a proxy in front of several'
+    : findUrlProblem(url)
+}
+
 /** The URL of each host, without `target_session_attrs`. */
 function splitHosts(url: string): { urls: string[]; target: string | undefined } {
   const [, start = '', hosts = '', path = '', query = ''] =

@@ -17,13 +17,13 @@ import { type ConnectionLimits, DEFAULT_LIMITS } from './limits.ts'
 import { giveToFolderOwner } from './owner.ts'
 import type { PoolerTolerantConnection } from './pooler.ts'
 import { SharedCommits } from './shared-commits.ts'
+import { Standby, type StandbyPlace } from './standby.ts'
+import type { Dialect } from './statements.ts'
 import { WITHOUT_WAIT } from './without-wait.ts'
 
 // Epoch milliseconds and counts are far below 2^53, so int8 may be a number on PostgreSQL as it is
 // on SQLite.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
-
-export type Dialect = 'sqlite' | 'postgres'
 
 export interface Db extends Announcements {
   dialect: Dialect
@@ -35,6 +35,8 @@ export interface Db extends Announcements {
   write: Knex
   /** SQLite only. */
   sharedCommits?: SharedCommits
+  /** PostgreSQL with DATABASE_READ_URL only: for reads that may be some seconds old. */
+  standby?: Standby
   /** The connection pools by name. */
   pools(): Record<string, PoolUse>
   /** The last time, by the monotonic clock, that the storage refused a write of this process
@@ -87,13 +89,15 @@ const GIVE_UP_MARGIN_MS = 2_000
 /** The part of the connections that reads have for themselves. */
 const READ_PART = 1 / 3
 
-/** `statementTimeoutMs`: PostgreSQL only; no timeout by default. */
-export function openDatabase(
-  options: DatabaseOptions,
-  { statementTimeoutMs }: { statementTimeoutMs?: number } = {},
-): Db {
+interface PostgresUse {
+  /** No timeout by default. */
+  statementTimeoutMs?: number
+  standby?: StandbyPlace
+}
+
+export function openDatabase(options: DatabaseOptions, use: PostgresUse = {}): Db {
   return 'databaseUrl' in options
-    ? openPostgres(options.databaseUrl, { ...DEFAULT_LIMITS, ...options }, statementTimeoutMs)
+    ? openPostgres(options.databaseUrl, { ...DEFAULT_LIMITS, ...options }, use)
     : openSqlite(sqliteFile(options.dataDir))
 }
 
@@ -104,23 +108,30 @@ export function sqliteFile(dataDir: string): string {
 function openPostgres(
   databaseUrl: string,
   limits: ConnectionLimits,
-  statementTimeoutMs?: number,
+  { statementTimeoutMs, standby: place }: PostgresUse,
 ): Db {
   const readers = Math.max(1, Math.floor(limits.poolSize * READ_PART))
-  const open = (poolSize: number): Knex =>
-    openPool(databaseUrl, { ...limits, poolSize }, statementTimeoutMs)
+  const open = (poolSize: number, url = databaseUrl): Knex =>
+    openPool(url, { ...limits, poolSize }, statementTimeoutMs)
   const read = open(readers)
   const write = open(limits.poolSize - readers)
+  const standby = place && new Standby(open(readers, place.url), read, place.maxLagMs)
   const announcements = createAnnouncements((messages) => notify(read, messages))
   return {
     dialect: 'postgres',
     read,
     write,
+    standby,
     ...announcements,
     storage: { refusedAtMs: Number.NEGATIVE_INFINITY },
-    pools: () => ({ read: poolUse(read), write: poolUse(write) }),
+    pools: () => ({
+      read: poolUse(read),
+      write: poolUse(write),
+      ...(standby && { standby: standby.use() }),
+    }),
     async close() {
       await announcements.flushNotifications()
+      await standby?.close()
       await read.destroy()
       await write.destroy()
     },

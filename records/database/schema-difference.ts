@@ -1,7 +1,8 @@
 /** How the schema of a database differs from the one that this version of Muster needs. */
 import { Refused } from '../../errors.ts'
-import type { Db, Dialect } from './open.ts'
+import type { Db } from './open.ts'
 import { type DatabaseSchema, readExpectedSchema, readSchema, type TableSchema } from './schema.ts'
+import type { Dialect } from './statements.ts'
 
 /** Names such as "table webhooks", "column webhooks.url" or "index deliveries_waiting". */
 interface SchemaDifference {

@@ -2,7 +2,8 @@
  *  records/schema.postgres.json hold the schema after all migrations. Each start compares them with
  *  the database, and test/records/schema.test.ts compares them with the migrations. */
 import { readFile } from 'node:fs/promises'
-import type { Db, Dialect } from './open.ts'
+import type { Db } from './open.ts'
+import type { Dialect } from './statements.ts'
 import { select } from './statements.ts'
 
 export interface TableSchema {

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { Subscription } from '../subscriptions.ts'
-import type { Db, Dialect } from './open.ts'
-import { inBatches, type Sql } from './statements.ts'
+import type { Db } from './open.ts'
+import { type Dialect, inBatches, type Sql } from './statements.ts'
 import { type Source, type Trx, transaction } from './transaction.ts'
 
 const MAX_INSERTED_ROWS = 500
@@ -28,8 +28,8 @@ export function accountScope({ dialect, sql }: Source, accountId: string): Scope
 }
 
 /** The scope of an account outside a transaction. */
-export function readScope(db: Db, accountId: string): Scope {
-  return accountScope({ dialect: db.dialect, sql: db.read }, accountId)
+export function readScope(db: Db, accountId: string, sql: Sql = db.read): Scope {
+  return accountScope({ dialect: db.dialect, sql }, accountId)
 }
 
 /** The scope of an account in a transaction. */

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import { type NamedStatement, toNumbered } from './inserts.ts'
-import type { Dialect } from './open.ts'
+
+export type Dialect = 'sqlite' | 'postgres'
 
 /** A knex or an open transaction: the first parameter of every query function, alone or inside a
  *  `Scope`. */
@@ -9,6 +10,13 @@ export interface Sql {
   raw(text: string, bindings?: readonly Knex.RawBinding[]): Knex.Raw
   /** Only in a transaction on PostgreSQL: runs a statement without knex. */
   direct?(statement: NamedStatement): Promise<{ rows: unknown[] }>
+}
+
+/** Statements that run on `connection`, which has the method `query` of a connection of pg. */
+export function sqlOn(knex: Knex, connection: object): Sql {
+  const raw: Sql['raw'] = (text, bindings = []) => knex.raw(text, bindings).connection(connection)
+  const table = (name: string | Knex.QueryBuilder) => knex(name as string).connection(connection)
+  return Object.assign(table, { raw })
 }
 
 /** A part of a statement, and the values of its question marks. */

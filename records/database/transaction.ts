@@ -9,9 +9,9 @@ import {
   releaseConnection,
   TransactionConnection,
 } from './knex-internals.ts'
-import type { Db, Dialect } from './open.ts'
+import type { Db } from './open.ts'
 import { SharedRollback } from './shared-commits.ts'
-import type { Sql } from './statements.ts'
+import { type Dialect, type Sql, sqlOn } from './statements.ts'
 import { WITHOUT_WAIT } from './without-wait.ts'
 
 export interface Source {
@@ -223,9 +223,7 @@ function isLocked(begun: unknown): boolean {
 }
 
 function sourceOn({ dialect, write: knex }: Db, connection: TransactionConnection): Source {
-  const raw: Sql['raw'] = (text, bindings = []) => knex.raw(text, bindings).connection(connection)
-  const table = (name: string | Knex.QueryBuilder) => knex(name as string).connection(connection)
-  return { dialect, sql: Object.assign(table, { raw, direct: connection.direct }) }
+  return { dialect, sql: Object.assign(sqlOn(knex, connection), { direct: connection.direct }) }
 }
 
 function newTrx(

@@ -33,6 +33,18 @@ const STATES: State[] = [
     message: 'DATABASE_DIRECT_URL needs DATABASE_URL, which leads to the same database',
   },
   {
+    state: 'a standby without DATABASE_URL',
+    environment: { DATABASE_READ_URL: 'postgres://127.0.0.1/muster' },
+    message: 'DATABASE_READ_URL needs DATABASE_URL, which leads to the primary',
+  },
+  {
+    state: 'several standbys in one URL',
+    environment: { DATABASE_READ_URL: 'postgres://a:5432,b/muster' },
+    message:
+      'DATABASE_READ_URL must name one host without target_session_attrs: ' +
+      'a standby, or a proxy in front of several',
+  },
+  {
     state: 'several hosts without target_session_attrs',
     environment: { DATABASE_URL: 'postgres://a:5432,b/muster', SECRET_KEY },
     message: 'DATABASE_URL has several hosts, so it needs target_session_attrs=read-write',

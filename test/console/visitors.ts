@@ -94,8 +94,8 @@ export interface Visitor {
   ): Promise<ConsoleAnswer>
   /** Posts, and follows the redirect if the response is one. */
   submit(path: string, fields?: Record<string, string | string[]>): Promise<ConsoleAnswer>
-  /** The cookie of the session, which another sign-in replaces. A guest stays one after a sign-in:
-   *  the cookie stays empty. */
+  /** The cookie of the session, which another sign-in replaces, and that of the last change's position. A
+   *  guest stays one after a sign-in: the cookie stays empty. */
   readonly cookie: string
 }
 
@@ -103,6 +103,7 @@ export interface Visitor {
  *  `person`, a guest. */
 export async function visitor(app: TestApp, person?: ConsoleUser): Promise<Visitor> {
   let cookie = person ? `muster-session=${await sessionToken(app, person)}` : ''
+  let position = ''
   async function send(
     method: string,
     path: string,
@@ -112,11 +113,14 @@ export async function visitor(app: TestApp, person?: ConsoleUser): Promise<Visit
     const response = await fetch(`${app.url}/console${path}`, {
       method,
       redirect: 'manual',
-      headers: { Cookie: cookie, ...headers },
+      headers: { Cookie: cookie + position, ...headers },
       body,
     })
-    const session = response.headers.getSetCookie().find((one) => one.startsWith('muster-session='))
-    if (session && cookie) cookie = session.split(';')[0] ?? ''
+    const cookies = response.headers.getSetCookie().map((one) => one.split(';')[0] ?? '')
+    const session = cookies.find((one) => one.startsWith('muster-session='))
+    if (session && cookie) cookie = session
+    const changedAt = cookies.find((one) => one.startsWith('muster-position='))
+    if (changedAt) position = `; ${changedAt}`
     const to = response.headers.get('location')?.replace(/^\/console/, '')
     return { status: response.status, headers: response.headers, text: await response.text(), to }
   }
@@ -135,7 +139,7 @@ export async function visitor(app: TestApp, person?: ConsoleUser): Promise<Visit
   }
   return {
     get cookie() {
-      return cookie
+      return cookie + position
     },
     get: (path, headers = {}) => send('GET', path, headers),
     post,

@@ -9,6 +9,7 @@ import { toErrorResult } from './errors.ts'
 import { MAX_FORM_BYTES, MAX_GUEST_FORM_BYTES, readForm } from './form.ts'
 import { CONTENT_SECURITY_POLICY } from './layout.ts'
 import type { Route } from './page.ts'
+import { storePosition } from './position.ts'
 import { parseId } from './query.ts'
 import { redirectToSignIn, respond } from './respond.ts'
 import { routes } from './routes.ts'
@@ -40,7 +41,7 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
     if (!route.access(visitor.user, ctx.params)) ctx.throw(404)
     if (route.method === 'POST') await limitForms(ctx, visitor.user.id)
     const guestVisit = await readGuestVisit(MAX_FORM_BYTES)
-    const visit = newVisit(services, guestVisit, visitor, route.access)
+    const visit = newVisit(services, guestVisit, visitor, route)
     return respond(ctx, responseServices, await route.handle(visit))
   }
 
@@ -73,6 +74,7 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
     } catch (error) {
       await respond(ctx, responseServices, toErrorResult(log, ctx, error))
     }
+    if (ctx.method === 'POST' && db.standby) await storePosition(ctx, db.standby)
   }
 }
 

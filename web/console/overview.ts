@@ -21,7 +21,7 @@ import {
   anyUser,
   type ConsolePage,
   canManageWebhooks,
-  get,
+  getFromStandby,
   isOwnerOrAdmin,
   type Route,
   type Visit,
@@ -41,7 +41,7 @@ import {
 } from './webhooks/health.ts'
 import { findUnreadableSecrets } from './webhooks/unreadable-secrets.ts'
 
-export const overviewRoutes: Route[] = [get('', anyUser, overview)]
+export const overviewRoutes: Route[] = [getFromStandby('', anyUser, overview)]
 
 const REFRESH_SECONDS = 15
 const BUCKET_MS = 30 * MINUTE_MS

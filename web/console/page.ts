@@ -108,16 +108,20 @@ export type Access = (user: User, params: Record<string, string>) => boolean
 
 type Handle<V> = (visit: V) => Promise<PageResult> | PageResult
 
-/** Without `access`, guests may open the page, too. */
+/** Without `access`, guests may open the page, too. `mayLag`: a standby may be read. */
 export type Route = { method: 'GET' | 'POST'; path: string } & (
   | { access?: undefined; handle: Handle<GuestVisit> }
-  | { access: Access; handle: Handle<Visit> }
+  | { access: Access; handle: Handle<Visit>; mayLag?: true }
 )
 
 /** `path` is below /console, for example `/webhooks/:webhook`. Its parameters are IDs, except those
  *  in `NAME_PARAMS` of app.ts. */
 export function get(path: string, access: Access, handle: Handle<Visit>): Route {
   return { method: 'GET', path, access, handle }
+}
+/** For figures, logs and lists. A form, and the page of a single record, need the current state. */
+export function getFromStandby(path: string, access: Access, handle: Handle<Visit>): Route {
+  return { method: 'GET', path, access, handle, mayLag: true }
 }
 export function post(path: string, access: Access, handle: Handle<Visit>): Route {
   return { method: 'POST', path, access, handle }

@@ -8,7 +8,8 @@ import { accountTransaction, readScope } from '../../records/database/scope.ts'
 import type { SignedIn } from '../../records/sessions.ts'
 import { findUser } from '../../records/users.ts'
 import { AlreadyCreated, throwFormError, toStoredForm } from './idempotent-form.ts'
-import type { Access, GuestVisit, Visit } from './page.ts'
+import type { Access, GuestVisit, Route, Visit } from './page.ts'
+import { readPosition } from './position.ts'
 import type { ConsoleServices } from './services.ts'
 import type { Sessions } from './session.ts'
 import type { Throttles } from './throttles.ts'
@@ -44,9 +45,10 @@ export function newVisit(
   { checkResponse, keysInUse, quotas }: ConsoleServices,
   visit: GuestVisit,
   { user, account, session }: SignedIn,
-  access: Access,
+  { access, mayLag }: Extract<Route, { access: Access }>,
 ): Visit {
   const { ctx, db, now, ip } = visit
+  const reader = mayLag && db.standby ? db.standby.readerAfter(readPosition(ctx)) : db.read
   const { finance } = user.permissions
   const caller = { accountId: account.id, userId: user.id, finance }
   return {
@@ -54,7 +56,7 @@ export function newVisit(
     user,
     account,
     session,
-    scope: readScope(db, account.id),
+    scope: readScope(db, account.id, reader),
     change: (work) =>
       accountTransaction(db, account.id, async (scope) => {
         // No other transaction can change the locked user's permissions until the commit.
@@ -70,6 +72,7 @@ export function newVisit(
       const executed = execute({ db, now: () => now, checkResponse, keysInUse, quotas }, id, {
         input: validate(id, raw),
         caller,
+        reader,
         traceparent: ctx.state.traceparent,
         isMatch: (current) =>
           updatedAt === undefined || (current as { updated_at?: string }).updated_at === updatedAt,

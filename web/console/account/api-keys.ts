@@ -6,6 +6,7 @@ import {
   type ConsolePage,
   canManageKeys,
   get,
+  getFromStandby,
   isOwnerOrAdmin,
   post,
   type Route,
@@ -19,7 +20,7 @@ import { createKey, newKeyPage } from './create-api-key.ts'
 import { keyPage, revokeKey, updateKey } from './edit-api-key.ts'
 
 export const apiKeyRoutes: Route[] = [
-  get('/api-keys', isOwnerOrAdmin, keysPage),
+  getFromStandby('/api-keys', isOwnerOrAdmin, keysPage),
   post('/api-keys', canManageKeys, createKey),
   get('/api-keys/new', canManageKeys, (visit) => newKeyPage(visit)),
   get('/api-keys/:key', canManageKeys, keyPage),

@@ -10,13 +10,13 @@ import { counted, utc } from '../format.ts'
 import { replace } from '../htmx.ts'
 import { icon } from '../icons.ts'
 import { ROLES } from '../layout.ts'
-import { type ConsolePage, get, isOwner, type Route, type Visit } from '../page.ts'
+import { type ConsolePage, getFromStandby, isOwner, type Route, type Visit } from '../page.ts'
 import { parseId, toListPage, withQuery } from '../query.ts'
 import { label } from '../records/labels.ts'
 import { buttonLink, card, empty, pager, table, timeElement, twoLines } from '../ui.ts'
 import { MODULE_LABELS, PERMISSION_LABELS } from './access-form.ts'
 
-export const auditLogRoutes: Route[] = [get('/audit-log', isOwner, auditLogPage)]
+export const auditLogRoutes: Route[] = [getFromStandby('/audit-log', isOwner, auditLogPage)]
 
 const ENTRIES_PER_PAGE = 50
 const COMMAND_LINE = 'command-line'

@@ -2,12 +2,12 @@
 import { modules, type Permission } from '../../../records/users.ts'
 import { type Html, html } from '../../shared/html.ts'
 import { ROLES } from '../layout.ts'
-import { type ConsolePage, get, isOwner, type Route, type Visit } from '../page.ts'
+import { type ConsolePage, getFromStandby, isOwner, type Route, type Visit } from '../page.ts'
 import { buttonLink, card, empty, NO_VALUE, table, twoLines } from '../ui.ts'
 import { formatGrants, PERMISSION_LABELS, SHORT_MODULE_LABELS } from './access-form.ts'
 import { listPeople, type Person, personStatus } from './person.ts'
 
-export const peopleRoutes: Route[] = [get('/people', isOwner, peoplePage)]
+export const peopleRoutes: Route[] = [getFromStandby('/people', isOwner, peoplePage)]
 
 async function peoplePage(visit: Visit): Promise<ConsolePage> {
   const people = await listPeople(visit)

@@ -3,7 +3,15 @@ import { StatusError } from '../../../errors.ts'
 import type { FileBody } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import { errorPage } from '../layout.ts'
-import { type ConsolePage, get, type PageResult, post, type Route, type Visit } from '../page.ts'
+import {
+  type ConsolePage,
+  get,
+  getFromStandby,
+  type PageResult,
+  post,
+  type Route,
+  type Visit,
+} from '../page.ts'
 import { createRecord, newPage } from './create-record.ts'
 import { deletePage, deleteRecord } from './delete-record.ts'
 import { editPage, updateRecord } from './edit-record.ts'
@@ -25,7 +33,7 @@ const LIST_PATH = '/records/:resource'
 const RECORD_PATH = '/records/:resource/:record'
 
 export const recordRoutes: Route[] = [
-  get(LIST_PATH, canViewRecords, forResource(recordListPage)),
+  getFromStandby(LIST_PATH, canViewRecords, forResource(recordListPage)),
   get(`${LIST_PATH}/new`, canChangeRecords('create'), forResource(newPage)),
   post(`${LIST_PATH}/new`, canChangeRecords('create'), forResource(createRecord)),
   get(RECORD_PATH, canViewRecords, forRecord(recordPage)),

@@ -18,7 +18,7 @@ import { type Content, type Html, html } from '../../shared/html.ts'
 import { formStatus, hasErrors } from '../form-fields.ts'
 import { count, counted, utc } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
-import { get, isOwnerOrAdmin, type PageResult, type Route, type Visit } from '../page.ts'
+import { getFromStandby, isOwnerOrAdmin, type PageResult, type Route, type Visit } from '../page.ts'
 import { type ListPage, toListPage } from '../query.ts'
 import { buttonLink, card, empty, note, pager, tabs } from '../ui.ts'
 import { canViewAllQueries, redactQuery } from './request-access.ts'
@@ -37,8 +37,8 @@ import { type RequestRow, requestsTable } from './request-row.ts'
 import { requestsCsv } from './requests-csv.ts'
 
 export const requestsRoutes: Route[] = [
-  get('/requests', isOwnerOrAdmin, requestsPage),
-  get('/requests.csv', isOwnerOrAdmin, requestsFile),
+  getFromStandby('/requests', isOwnerOrAdmin, requestsPage),
+  getFromStandby('/requests.csv', isOwnerOrAdmin, requestsFile),
 ]
 
 const REQUESTS_PER_PAGE = 50

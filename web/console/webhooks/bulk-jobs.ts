@@ -17,6 +17,7 @@ import {
   type ConsolePage,
   canManageWebhooks,
   get,
+  getFromStandby,
   isOwnerOrAdmin,
   type PageResult,
   post,
@@ -43,7 +44,7 @@ import {
 import { BULK_KINDS, BULK_STATES, roughDuration } from './bulk-kinds.ts'
 
 export const bulkJobRoutes: Route[] = [
-  get('/webhooks/jobs', isOwnerOrAdmin, jobsPage),
+  getFromStandby('/webhooks/jobs', isOwnerOrAdmin, jobsPage),
   get('/webhooks/jobs/:job', isOwnerOrAdmin, jobPage),
   post('/webhooks/jobs/:job/pause', canManageWebhooks, (visit) => changeJob(visit, 'pause')),
   post('/webhooks/jobs/:job/resume', canManageWebhooks, (visit) => changeJob(visit, 'resume')),

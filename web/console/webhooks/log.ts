@@ -13,7 +13,7 @@ import { TROUBLED_WEBHOOKS_ID } from '../navigation.ts'
 import {
   type ConsolePage,
   canManageWebhooks,
-  get,
+  getFromStandby,
   isOwnerOrAdmin,
   type Route,
   type Visit,
@@ -34,7 +34,9 @@ import { type LogQuery, logPath, readLogQuery, typeChoices } from './log-query.t
 import { loadWebhook } from './webhook.ts'
 import { webhookPage } from './webhook-page.ts'
 
-export const webhookLogRoutes: Route[] = [get('/webhooks/:webhook', isOwnerOrAdmin, logPage)]
+export const webhookLogRoutes: Route[] = [
+  getFromStandby('/webhooks/:webhook', isOwnerOrAdmin, logPage),
+]
 
 const REFRESH_SECONDS = 3
 const RELOADED_WITH_LOG = ['notices', TROUBLED_WEBHOOKS_ID, ...HEALTH_ELEMENT_IDS]

@@ -6,7 +6,7 @@ import { duration, formatMoment } from '../format.ts'
 import {
   type ConsolePage,
   canManageWebhooks,
-  get,
+  getFromStandby,
   isOwnerOrAdmin,
   type Route,
   type Visit,
@@ -26,7 +26,7 @@ import { attemptResult } from './delivery-rows.ts'
 import { attemptBars, healthPill, isInTrouble, limitedCount, succeededShare } from './health.ts'
 import { findUnreadableSecrets } from './unreadable-secrets.ts'
 
-export const webhooksRoutes: Route[] = [get('/webhooks', isOwnerOrAdmin, webhooksPage)]
+export const webhooksRoutes: Route[] = [getFromStandby('/webhooks', isOwnerOrAdmin, webhooksPage)]
 
 async function webhooksPage(visit: Visit): Promise<ConsolePage> {
   const { scope, user, now } = visit
