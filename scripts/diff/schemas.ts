@@ -24,6 +24,8 @@ export interface Comparison<T = Located<Schema>> {
   subject: string
   /** Prefix of the rule IDs for the properties of the schema. */
   propertySubject: string
+  /** How many comparisons wait for this one, to choose how they pair their alternatives. Default: 0. */
+  waiting?: number
 }
 
 /** The comparison of two schemas whose references are followed. */
@@ -59,6 +61,10 @@ interface Outcome {
   items: Items
 }
 
+/** Deeper inside, alternatives are paired in their order. A limit keeps the time linear, and the
+ *  stack short. */
+const MAX_WAITING = 3
+
 /** How often the findings of one pair are listed: twice, so that compare.ts can tell that the pair
  *  has several names. A limit keeps the time linear. */
 const MAX_VISITS = 2
@@ -89,6 +95,16 @@ export function compareSchemas(comparison: Comparison): SchemaFinding[] {
   const tasks = [() => visit(comparison, [])]
   while (tasks.length > 0) tasks.pop()?.()
   return findings
+}
+
+/** The findings of a pair, by which `here` chooses how to pair its alternatives. */
+function lookInside(here: Here, old: Located<Schema>, now: Located<Schema>): SchemaFinding[] {
+  const { waiting = 0 } = here
+  return compareSchemas({ ...toComparison(here, pair(here, old, now)), waiting: waiting + 1 })
+}
+
+function mayLookInside({ waiting = 0 }: Here): boolean {
+  return waiting < MAX_WAITING
 }
 
 function toComparison(here: Comparison, { old, now, subject }: Pair): Comparison {
@@ -163,10 +179,10 @@ function compareNames(here: Here, old: Schema, now: Schema): SchemaFinding[] {
 /** A single schema becomes alternatives. That is one change if each alternative alone would be a
  *  change of level `safe` or `code`. */
 function compareSplit(here: Here, old: Located<Schema>, alternatives: Located<Schema>[]): Items {
-  const isHarmless = alternatives
-    .flatMap((now) => compareSchemas(toComparison(here, pair(here, old, now))))
-    .every(({ level }) => level === 'safe' || level === 'code')
-  if (!isHarmless) return compareAlternatives(here, [old], alternatives)
+  const isHarmless = (now: Located<Schema>): boolean =>
+    lookInside(here, old, now).every(({ level }) => level === 'safe' || level === 'code')
+  if (!mayLookInside(here) || !alternatives.every(isHarmless))
+    return compareAlternatives(here, [old], alternatives)
   const names = alternatives.map(({ value }) => formatSchema(value)).join(' or ')
   return [finding(here, 'one-of-split', `is one of ${names}`)]
 }
@@ -288,12 +304,11 @@ function compareAlternatives(
   const outcome: (SchemaFinding | Pair)[] = pairs.map(([old, now]) => pair(here, old, now))
   const typeOf = ({ sources }: { sources: Sources }, schema: Located<Schema>) =>
     dereference(sources, schema).value.type
-  const isBreaking = (old: Located<Schema>, now: Located<Schema>): boolean =>
-    compareSchemas(toComparison(here, pair(here, old, now))).some(
-      ({ level }) => level === 'breaking',
-    )
-  const breaks = (now: Located<Schema>): boolean => remaining.every((old) => isBreaking(old, now))
-  const compatibleFirst = [...unpaired.filter((now) => !breaks(now)), ...unpaired.filter(breaks)]
+  const breaks = (now: Located<Schema>): boolean =>
+    remaining.every((old) => lookInside(here, old, now).some(({ level }) => level === 'breaking'))
+  const hasChoice = unpaired.length > 1 && mayLookInside(here)
+  const breaking = new Set(hasChoice ? unpaired.filter(breaks) : [])
+  const compatibleFirst = [...unpaired.filter((now) => !breaking.has(now)), ...breaking]
   for (const now of compatibleFirst) {
     const type = typeOf(here.revision, now)
     const old = take(remaining, (schema) => typeOf(here.base, schema) === type)

@@ -16,30 +16,66 @@ const LINKS = {
   'two properties': (next: string) => `{ type: object, properties: { a: ${next}, b: ${next} } }`,
 }
 /** The contract with a chain of schemas, of which the last has the type. */
-function withChain(toLink: (next: string) => string, type: string): string {
-  const ref = (index: number): string => `{ $ref: '#/components/schemas/S${index}' }`
-  const links = Array.from({ length: 999 }, (_, index) => `S${index}: ${toLink(ref(index + 1))}`)
-  const schemas = [...links, `S999: { type: ${type} }`].map((line) => `    ${line}\n`).join('')
-  const chained = replaceOnce(SOUND, '  schemas:\n', `  schemas:\n${schemas}`)
+function withChain(toLink: (next: string) => string, type: string, prefix = 'S'): string {
+  const ref = (index: number): string => `{ $ref: '#/components/schemas/${prefix}${index}' }`
+  const links = Array.from(
+    { length: 999 },
+    (_, index) => `${prefix}${index}: ${toLink(ref(index + 1))}`,
+  )
+  const schemas = [...links, `${prefix}999: { type: ${type} }`]
+  const lines = schemas.map((line) => `    ${line}\n`).join('')
+  const chained = replaceOnce(SOUND, '  schemas:\n', `  schemas:\n${lines}`)
   return chained.replaceAll(/title: {.*}/g, `title: ${ref(0)}`)
+}
+
+/** The changes when the type at the end of a chain changes. */
+function compareChains(toContract: (type: string) => string, maxSeconds: number): string[] {
+  const asyncapi = parseYaml('asyncapi.yaml', ASYNCAPI)
+  const [base, revision] = ['string', 'boolean'].map((type) =>
+    buildContract(parseYaml('openapi.yaml', toContract(type)), asyncapi),
+  ) as [Contract, Contract]
+  const start = process.cpuUsage()
+  const changes = compareContracts({ base, revision, today: '2026-03-01' })
+  expect(process.cpuUsage(start).user).toBeLessThan(maxSeconds * 1_000_000)
+  return levelsAndRules(changes)
 }
 
 test.each(Object.entries(LINKS))(
   'a chain of 1,000 schemas by %s is compared within a second',
   (_, toLink) => {
-    const asyncapi = parseYaml('asyncapi.yaml', ASYNCAPI)
-    const [base, revision] = ['string', 'boolean'].map((type) =>
-      buildContract(parseYaml('openapi.yaml', withChain(toLink, type)), asyncapi),
-    ) as [Contract, Contract]
-    const start = process.cpuUsage()
-    const changes = compareContracts({ base, revision, today: '2026-03-01' })
-    expect(process.cpuUsage(start).user).toBeLessThan(1_000_000)
-    expect(levelsAndRules(changes)).toEqual([
+    expect(compareChains((type) => withChain(toLink, type), 1)).toEqual([
       'breaking request-property-type-changed',
       'breaking response-property-type-changed',
     ])
   },
 )
+
+/** Alternatives that both change. */
+const bothChange = (next: string, type: string): string =>
+  `{ oneOf: [${next}, { type: object, properties: { a: { type: ${type} } } }] }`
+
+/** Deeper schemas are more than the parser of YAML can read. */
+function withNested(type: string): string {
+  let schema = `{ type: ${type} }`
+  for (let depth = 0; depth < 300; depth++) schema = bothChange(schema, type)
+  return SOUND.replaceAll(/title: {.*}/g, `title: ${schema}`)
+}
+
+test.each<[string, (type: string) => string]>([
+  ['300 times inside one another', withNested],
+  // The names change, too.
+  ['in 1,000 schemas', (type) => withChain((next) => bothChange(next, type), type, type)],
+])('alternatives that change %s are compared within two seconds', (_, toContract) => {
+  const rules = compareChains(toContract, 2).filter((rule) => !rule.startsWith('code '))
+  expect([...new Set(rules)]).toEqual([
+    'breaking request-property-one-of-removed',
+    'breaking request-property-type-changed',
+    'breaking response-property-one-of-added',
+    'breaking response-property-type-changed',
+    'safe request-property-one-of-added',
+    'safe response-property-one-of-removed',
+  ])
+})
 
 test('a chain that is too long for the validators is reported', async () => {
   await using muster = await newMuster()
