@@ -1,5 +1,11 @@
 /** The listening socket, and a stop that waits only for requests in flight. */
-import { createServer, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
+import {
+  createServer,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { promisify } from 'node:util'
 import type { Context, Next } from 'koa'
@@ -21,15 +27,18 @@ export interface HttpServer {
   stop(graceMs: number): Promise<void>
 }
 
-interface ListenOptions {
+interface Limits {
+  keepAliveTimeoutMs: number
+  /** The time for a whole request to arrive, and for a client to read each part of the response. */
+  clientTimeoutMs: number
+  /** Further connections are closed at once. */
+  maxConnections: number
+}
+
+interface ListenOptions extends Partial<Limits> {
   host: string
   /** 0 lets the system choose. */
   port: number
-  keepAliveTimeoutMs?: number
-  /** The time for a whole request to arrive, and for a client to read each part of the response. */
-  clientTimeoutMs?: number
-  /** Further connections are closed at once. */
-  maxConnections?: number
 }
 
 /** Koa middleware: throws 400 without `Host`, and 417 for an unknown `Expect` (RFC 9110, 7.2 and
@@ -60,22 +69,7 @@ export async function listen(
     maxConnections = MAX_CONNECTIONS,
   }: ListenOptions,
 ): Promise<HttpServer> {
-  const checkMs = clientTimeoutMs / CHECKS_PER_TIMEOUT
-  const server = createServer(
-    {
-      keepAliveTimeout: keepAliveTimeoutMs,
-      // These two timeouts do not run while a connection is idle between two requests.
-      headersTimeout: clientTimeoutMs,
-      requestTimeout: clientTimeoutMs,
-      connectionsCheckingInterval: checkMs,
-      // `assertHeaders` checks Host and Expect, because the responses of Node have neither a body
-      // nor a request ID.
-      requireHostHeader: false,
-    },
-    handle,
-  )
-  server.on('checkExpectation', (...request) => server.emit('request', ...request))
-  server.maxConnections = maxConnections
+  const server = newServer(handle, { keepAliveTimeoutMs, clientTimeoutMs, maxConnections })
   const sockets = new Set<Socket>()
   const inFlight = new Set<ServerResponse>()
   let isDraining = false
@@ -102,9 +96,7 @@ export async function listen(
     if (canRespond) respondToUnreadable(error, socket)
     else socket.destroy()
   })
-  const slowReaders = setInterval(newSlowReaderCheck(inFlight, clientTimeoutMs), checkMs)
-  slowReaders.unref()
-  server.once('close', () => clearInterval(slowReaders))
+  closeSlowReaders(server, inFlight, clientTimeoutMs)
 
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -131,12 +123,36 @@ export async function listen(
   }
 }
 
-/** Returns a check that closes the connection of a client that has not read within `timeoutMs` what
- *  was written to it. A long download goes on: each chunk of a file is written after the client has
- *  read the previous one, and starts the time again. */
-function newSlowReaderCheck(inFlight: Iterable<ServerResponse>, timeoutMs: number): () => void {
+function newServer(handle: RequestListener, limits: Limits): Server {
+  const { keepAliveTimeoutMs, clientTimeoutMs, maxConnections } = limits
+  const server = createServer(
+    {
+      keepAliveTimeout: keepAliveTimeoutMs,
+      // These two timeouts do not run while a connection is idle between two requests.
+      headersTimeout: clientTimeoutMs,
+      requestTimeout: clientTimeoutMs,
+      connectionsCheckingInterval: clientTimeoutMs / CHECKS_PER_TIMEOUT,
+      // `assertHeaders` checks Host and Expect, because the responses of Node have neither a body
+      // nor a request ID.
+      requireHostHeader: false,
+    },
+    handle,
+  )
+  server.on('checkExpectation', (...request) => server.emit('request', ...request))
+  server.maxConnections = maxConnections
+  return server
+}
+
+/** Until the server closes, closes the connection of each client that has not read within
+ *  `timeoutMs` what was written to it. A long download goes on: each chunk of a file is written
+ *  after the client has read the previous one, and starts the time again. */
+function closeSlowReaders(
+  server: Server,
+  inFlight: Iterable<ServerResponse>,
+  timeoutMs: number,
+): void {
   const lastWrites = new WeakMap<ServerResponse, { bytes: number; atMs: number }>()
-  return () => {
+  const check = (): void => {
     const atMs = performance.now()
     for (const response of inFlight) {
       const { socket } = response
@@ -147,6 +163,8 @@ function newSlowReaderCheck(inFlight: Iterable<ServerResponse>, timeoutMs: numbe
       else if (atMs - last.atMs >= timeoutMs) socket.destroy()
     }
   }
+  const timer = setInterval(check, timeoutMs / CHECKS_PER_TIMEOUT).unref()
+  server.once('close', () => clearInterval(timer))
 }
 
 /** Makes Node close the connection after the response, unless the headers are already sent. */
