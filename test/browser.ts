@@ -14,13 +14,8 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const PACKAGE = dirname(dirname(require.resolve('@sparticuz/chromium')))
 /** Not the flags of the package: these disable the same-origin policy, and tests rely on it. */
 const FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
+  ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
+  ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
 ]
 const LAUNCH_TIMEOUT_MS = 60_000
 const INSTALLED = [

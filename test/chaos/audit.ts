@@ -261,14 +261,8 @@ async function* deliveriesOf({
   cluster,
 }: AuditInput): AsyncGenerator<{ delivery: DeliveryRow; attempts: AttemptRow[] }> {
   const columns = [
-    'id',
-    'event_id',
-    'webhook_id',
-    'event_type',
-    'state',
-    'failure_reason',
-    'body',
-    'created_at',
+    ...['id', 'event_id', 'webhook_id', 'event_type'],
+    ...['state', 'failure_reason', 'body', 'created_at'],
   ]
   let page: DeliveryRow[] = []
   for await (const row of rowsOf<DeliveryRow>(cluster, 'deliveries', columns)) {

@@ -32,13 +32,8 @@ beforeAll(async () => {
   source = join(directory, 'muster/client')
   project = join(directory, 'consumer')
   for (const name of [
-    'client/src',
-    'client/package.json',
-    'client/tsconfig.json',
-    'client/README.md',
-    'client/LICENSE',
-    'generated',
-    'package.json',
+    ...['client/src', 'client/package.json', 'client/tsconfig.json', 'client/README.md'],
+    ...['client/LICENSE', 'generated', 'package.json'],
   ])
     await cp(join(ROOT, name), join(directory, 'muster', name), { recursive: true })
   await symlink(join(ROOT, 'node_modules'), join(directory, 'muster/node_modules'))

@@ -214,36 +214,14 @@ describe('a malformed ID', () => {
   }
 
   const pages = [
-    '/requests',
-    '/requests.csv',
-    '/api-keys',
-    '/audit-log',
-    '/people',
-    '/webhooks',
-    '/webhooks/jobs',
-    '/webhooks/new',
+    ...['/requests', '/requests.csv', '/api-keys', '/audit-log'],
+    ...['/people', '/webhooks', '/webhooks/jobs', '/webhooks/new'],
   ]
-  const recordLists = [
-    'participants',
-    'tasks',
-    'jobs',
-    'job-applications',
-    'exports',
-    'payments',
-  ].map((slug) => `/records/${slug}`)
+  const slugs = ['participants', 'tasks', 'jobs', 'job-applications', 'exports', 'payments']
+  const recordLists = slugs.map((slug) => `/records/${slug}`)
   const parameters = [
-    'key',
-    'user',
-    'target',
-    'before',
-    'after',
-    'id',
-    'request',
-    'webhook',
-    'cursor',
-    'page',
-    'participant_id',
-    'job_id',
+    ...['key', 'user', 'target', 'before', 'after', 'id'],
+    ...['request', 'webhook', 'cursor', 'page', 'participant_id', 'job_id'],
   ]
   const malformedIds = [
     '-'.repeat(36),
@@ -265,13 +243,8 @@ describe('a malformed ID', () => {
   it('in any filter of a record list is not a server error', async () => {
     for (const path of recordLists)
       for (const name of [
-        'participant_id',
-        'job_id',
-        'task_id',
-        'external_id',
-        'status',
-        'search',
-        'created_at',
+        ...['participant_id', 'job_id', 'task_id', 'external_id'],
+        ...['status', 'search', 'created_at'],
       ])
         for (const value of malformedIds)
           await expectNoServerError(`${path}?filter[${name}]=${encodeURIComponent(value)}`)

@@ -140,14 +140,8 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     const { page, troubles } = visited
     await assertReadable(page, 'webhooks')
     const paths = [
-      '',
-      '/settings',
-      '/edit',
-      '/secret',
-      '/send-missed',
-      '/retry-failed',
-      '?state=failed&type=task.created',
-      '?id=x',
+      ...['', '/settings', '/edit', '/secret'],
+      ...['/send-missed', '/retry-failed', '?state=failed&type=task.created', '?id=x'],
     ]
     for (const path of paths) {
       await page.goto(`${site.app.url}/console/webhooks/${id}${path}`)

@@ -61,12 +61,8 @@ describe('access to webhooks', () => {
       await newConsoleUser(app, admin.accountId, { fullName: 'Priya Raman' }),
     )
     const readable = [
-      '/webhooks',
-      '/webhooks/jobs',
-      '/webhooks/jobs/:job',
-      '/webhooks/:webhook',
-      '/webhooks/:webhook/settings',
-      '/webhooks/:webhook/deliveries/:delivery',
+      ...['/webhooks', '/webhooks/jobs', '/webhooks/jobs/:job', '/webhooks/:webhook'],
+      ...['/webhooks/:webhook/settings', '/webhooks/:webhook/deliveries/:delivery'],
     ]
     for (const route of webhookRoutes) {
       const answer = await target.request(reader, route)

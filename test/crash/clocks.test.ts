@@ -25,12 +25,8 @@ const SETTINGS = {
  *  time, both have happened. */
 const ALIGNED_MS = 40_000
 const TABLES = [
-  'events',
-  'deliveries',
-  'attempts',
-  'participants',
-  'request_log',
-  'idempotency_keys',
+  ...['events', 'deliveries', 'attempts'],
+  ...['participants', 'request_log', 'idempotency_keys'],
 ]
 
 type Serving = Started & { ready: Ready }
@@ -148,16 +144,8 @@ async function begin(system: System): Promise<{ node: Serving; token: string }> 
   const account = node.ready.first_account
   if (!account) throw new Error('The start created no account')
   const { account_id: id, token } = account
-  await system.run(
-    'webhook',
-    'create',
-    '--account',
-    id,
-    '--url',
-    system.receiver.url,
-    '--events',
-    '*',
-  )
+  const webhook = ['--account', id, '--url', system.receiver.url, '--events', '*']
+  await system.run('webhook', 'create', ...webhook)
   await post(node, token, 'Before')
   await allDelivered(system)
   system.isFailing = true

@@ -13,16 +13,9 @@ import { sharedBrowser } from '../shared-browser.ts'
 const TIMEOUT_MS = 120_000
 /** One page of each kind, and the pages with the widest content. */
 const PAGES = [
-  '',
-  'guides/lists',
-  'guides/webhooks',
-  'guides/errors',
-  'api',
-  'resources/jobs',
-  'operations/listParticipants',
-  'operations/createJob',
-  'events/job_application.created',
-  'schemas',
+  ...['', 'guides/lists', 'guides/webhooks', 'guides/errors'],
+  ...['api', 'resources/jobs', 'operations/listParticipants', 'operations/createJob'],
+  ...['events/job_application.created', 'schemas'],
 ]
 
 interface Visit extends AsyncDisposable {

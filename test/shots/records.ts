@@ -3,18 +3,9 @@
 const DAY_MS = 86_400_000
 
 const NAMES = [
-  'Ada Lovelace',
-  'Grace Hopper',
-  'Katherine Johnson',
-  'Alan Turing',
-  'Annie Easley',
-  'Edsger Dijkstra',
-  'Radia Perlman',
-  'Jean Bartik',
-  'Mary Jackson',
-  'Tim Berners-Lee',
-  'Barbara Liskov',
-  'Donald Knuth',
+  ...['Ada Lovelace', 'Grace Hopper', 'Katherine Johnson', 'Alan Turing'],
+  ...['Annie Easley', 'Edsger Dijkstra', 'Radia Perlman', 'Jean Bartik'],
+  ...['Mary Jackson', 'Tim Berners-Lee', 'Barbara Liskov', 'Donald Knuth'],
 ]
 
 const TASK_TITLES = [

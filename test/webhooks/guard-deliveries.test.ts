@@ -54,18 +54,9 @@ describe('the engine', () => {
   })
 
   test.each([
-    '127.0.0.2',
-    '[::ffff:127.0.0.2]',
-    '0.0.0.0',
-    '10.0.0.1',
-    '169.254.169.254',
-    '[fd00:ec2::254]',
-    '168.63.129.16',
-    '100.100.100.200',
-    '[::1]',
-    '[64:ff9b::a9fe:a9fe]',
-    '[2002:7f00:1::]',
-    '0x7f.2',
+    ...['127.0.0.2', '[::ffff:127.0.0.2]', '0.0.0.0', '10.0.0.1'],
+    ...['169.254.169.254', '[fd00:ec2::254]', '168.63.129.16', '100.100.100.200'],
+    ...['[::1]', '[64:ff9b::a9fe:a9fe]', '[2002:7f00:1::]', '0x7f.2'],
   ])('records each attempt to %s as blocked, and opens no connection', async (host) => {
     await using other = await startListener({ host: '127.0.0.2' })
     const { delivery, attempts } = await deliver(app, `https://${host}:${other.port}/`)

@@ -25,14 +25,8 @@ const SPELLINGS: [what: string, ...hosts: string[]][] = [
 const spellings = SPELLINGS.flatMap(([what, ...hosts]) => hosts.map((host) => ({ host, what })))
 
 const LOCALHOSTS = [
-  'localhost',
-  'LOCALHOST',
-  'localhost.',
-  'api.localhost',
-  'a.b.localhost.',
-  'loc%61lhost',
-  'ｌocalhost',
-  'lo\u00ADcalhost',
+  ...['localhost', 'LOCALHOST', 'localhost.', 'api.localhost'],
+  ...['a.b.localhost.', 'loc%61lhost', 'ｌocalhost', 'lo\u00ADcalhost'],
 ]
 
 /** URLs that are refused for their form. */
@@ -40,11 +34,8 @@ const MALFORMED: [what: string, ...urls: string[]][] = [
   ['a zone ID', 'https://[fe80::1%eth0]/', 'https://[fe80::1%25eth0]/', 'https://[::1%25lo]/'],
   [
     'no IP address',
-    'https://256.1.1.1/',
-    'https://1.1.1.1.1/',
-    'https://127.0.0.08/',
-    'https://127.0.0.1%00.example.com/',
-    'https:///',
+    ...['https://256.1.1.1/', 'https://1.1.1.1.1/', 'https://127.0.0.08/'],
+    ...['https://127.0.0.1%00.example.com/', 'https:///'],
   ],
   [
     'a user',
@@ -56,11 +47,8 @@ const MALFORMED: [what: string, ...urls: string[]][] = [
   ['a backslash', 'https://127.0.0.1\\@example.com/', 'https:\\\\127.0.0.1\\'],
   [
     'another protocol',
-    'ftp://127.0.0.1/',
-    'file:///etc/passwd',
-    'gopher://127.0.0.1/',
-    'unix:/var/run/docker.sock',
-    'data:,x',
+    ...['ftp://127.0.0.1/', 'file:///etc/passwd', 'gopher://127.0.0.1/'],
+    ...['unix:/var/run/docker.sock', 'data:,x'],
   ],
   ['two dots at the end', 'https://127.0.0.1../', 'https://localhost../'],
 ]

@@ -25,12 +25,8 @@ export const screening_questions = [
 /** The headers of a 429 that concern the rate limit. */
 export function limitHeaders(headers: Headers): Record<string, string | null> {
   const names = [
-    'X-RateLimit-Limit',
-    'X-RateLimit-Remaining',
-    'X-RateLimit-Reset',
-    'RateLimit',
-    'RateLimit-Policy',
-    'Retry-After',
+    ...['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
+    ...['RateLimit', 'RateLimit-Policy', 'Retry-After'],
   ]
   return Object.fromEntries(names.map((name) => [name, headers.get(name)]))
 }
