@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { appendFile, readdir, readFile, readlink, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { newMuster } from '../cli/muster.ts'
 import { create } from '../crash/load.ts'
 import { until } from '../helpers.ts'
 import { createDatabase, startPostgres } from '../postgres.ts'
@@ -28,6 +29,28 @@ const NOT_FOLLOWED = ['Traces']
 test('each chapter of the runbook with commands is followed, or listed as one that is not', async () => {
   const chapters = new Set((await readRunbook()).map(({ chapter }) => chapter))
   expect([...chapters].sort()).toEqual([...FOLLOWED, ...NOT_FOLLOWED].sort())
+})
+
+const REPLACED: Record<string, string> = {
+  EMAIL: 'ann@example.com',
+  T: '2026-11-21',
+  URL: 'https://example.com/',
+}
+
+test('each command in the text exists, and has the arguments that it needs', TIMEOUT, async () => {
+  await using muster = await newMuster()
+  const text = (await readFile('docs/operations.md', 'utf8')).replaceAll(/^ *```.*?^ *```/gms, '')
+  const commands = new Set(
+    [...text.matchAll(/`muster\s([^`]+)`/g)].map(([, command = '']) => command),
+  )
+  expect(commands.size).toBeGreaterThan(25)
+  for (const command of commands) {
+    const words = command.split(/\s+/).map((word) => REPLACED[word] ?? word)
+    // A command without arguments is only named. The others are refused, because there is no database.
+    const isName = words.every((word) => /^[a-z-]+$/.test(word) && !word.startsWith('-'))
+    const { status, stderr } = await muster.run(isName ? ['help', ...words] : words)
+    expect(status, `${command}: ${stderr}`).not.toBe(2)
+  }
 })
 
 /** Installs and starts 1.2.0. Returns the ID and the API key of the first account. */
