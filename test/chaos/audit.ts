@@ -36,7 +36,7 @@ export interface Audit {
 
 export interface AuditInput {
   cluster: Pick<Cluster, 'db' | 'postgres'>
-  load: Pick<Load, 'acknowledged'>
+  load: Pick<Load, 'acknowledged' | 'notCreated'>
   faults: Fault[]
   /** By webhook ID. */
   receivers: Map<string, ChaosReceiver>
@@ -46,6 +46,11 @@ interface EventRow {
   id: string
   event_type: string
   resource_id: string
+}
+
+interface TaskRow {
+  id: string
+  title: string
 }
 
 interface DeliveryRow {
@@ -117,6 +122,9 @@ class Auditor {
     for (const { name, received } of this.input.receivers.values())
       for (const id of received.keys()) this.report(`${name} got ${id}, which is not stored`)
     this.checkRepeats()
+    const { cluster, load } = this.input
+    for await (const { title } of rowsOf<TaskRow>(cluster, 'tasks', ['id', 'title']))
+      if (load.notCreated.has(title)) this.report(`${title} exists, but its 503 said none`)
   }
 
   private checkRepeats(): void {

@@ -8,6 +8,8 @@ import { newRandom, type Random } from './random.ts'
 export interface Load {
   /** Number of 2xx responses for each change, by `keyOf`. */
   acknowledged: Map<string, number>
+  /** Titles of the tasks that were certainly not created, as the service says. */
+  notCreated: Set<string>
   /** Responses by status, and requests without a response as `none`. */
   responses: Map<string, number>
   /** Responses to requests during which PostgreSQL was always down. */
@@ -51,6 +53,18 @@ interface Change {
   idempotencyKey?: string
 }
 
+interface Task {
+  title: string
+}
+
+interface Judged {
+  status: number
+  retryAfter: number
+  /** X-Change-Outcome. */
+  outcome: string
+  text: string
+}
+
 const JOB_CHANGE: Change = {
   method: 'POST',
   path: '/jobs',
@@ -64,6 +78,7 @@ export function startLoad(options: LoadOptions): Load {
 
 class Clients implements Load {
   readonly acknowledged: Load['acknowledged'] = new Map()
+  readonly notCreated: Load['notCreated'] = new Set()
   readonly responses: Load['responses'] = new Map()
   readonly responsesWithoutDatabase: Load['responsesWithoutDatabase'] = new Map()
   readonly broken: string[] = []
@@ -171,7 +186,8 @@ class Clients implements Load {
       if (!node.wasUnhealthySince(startedAt))
         this.longestResponseMs = Math.max(this.longestResponseMs, Date.now() - startedAt)
       const retryAfter = Number(response.headers['retry-after'])
-      this.judge(node, change, { status, retryAfter, text })
+      const outcome = String(response.headers['x-change-outcome'])
+      this.judge(node, change, { status, retryAfter, outcome, text })
       if (epoch % 2 === 1 && this.options.databaseEpoch() === epoch) {
         count(this.responsesWithoutDatabase, String(status))
         if (status !== 503)
@@ -197,13 +213,15 @@ class Clients implements Load {
 
   private judge(
     node: Node,
-    { method, path, idempotencyKey }: Change,
-    { status, retryAfter, text }: { status: number; retryAfter: number; text: string },
+    { method, path, body, idempotencyKey }: Change,
+    { status, retryAfter, outcome, text }: Judged,
   ): void {
     if (status < 300 || (status === 409 && idempotencyKey !== undefined)) return
-    if (status === 503 && retryAfter > 0) return
+    if (outcome === 'none' && path === '/tasks') this.notCreated.add((body as Task).title)
+    if (status === 503 && retryAfter > 0 && ['none', 'unknown'].includes(outcome)) return
     this.broken.push(
-      `${node.name} responded to ${method} ${path} with ${status}, Retry-After ${retryAfter}: ${text.slice(0, 200)}`,
+      `${node.name} responded to ${method} ${path} with ${status}, Retry-After ${retryAfter}, ` +
+        `X-Change-Outcome ${outcome}: ${text.slice(0, 200)}`,
     )
   }
 

@@ -64,7 +64,8 @@ The promises (exit status 1 when one is broken):
   an attempt is repeated only if it was in flight during a fault, and at most ${MAX_REPEATS_PER_WORKER} for each affected process
   other workers repeat the attempts of a dead or frozen worker within 17 s; in embedded mode the node repeats them
   within 3 s after it is ready again
-  a 5xx is a 503 with Retry-After; a healthy node always responds; no change is acknowledged while PostgreSQL is down
+  a 5xx is a 503 with Retry-After and X-Change-Outcome; after "none", the record does not exist
+  a healthy node always responds; no change is acknowledged while PostgreSQL is down
   a node refuses a SECRET_KEY that does not fit the database
   every node stops cleanly on SIGTERM
 

@@ -47,7 +47,7 @@ async function timed<T>(work: () => Promise<T>): Promise<{ result: T; ms: number
 function startClients(node: Node, token: string) {
   const created: { name: string; at: number }[] = []
   const reads: { status: number; ms: number; at: number }[] = []
-  const unconfirmed: string[] = []
+  const unconfirmed: { name: string; outcome: string | null }[] = []
   const failures: string[] = []
   let isStopping = false
   let number = 0
@@ -57,7 +57,8 @@ function startClients(node: Node, token: string) {
       const response = await create(node.url, '/participants', { full_name: name }, { token })
       const text = await response.text()
       if (response.status === 201) created.push({ name, at: Date.now() })
-      else if (response.status === 503) unconfirmed.push(name)
+      else if (response.status === 503)
+        unconfirmed.push({ name, outcome: response.headers.get('x-change-outcome') })
       else failures.push(`${response.status} ${text}`)
       if (response.status !== 201) await delay(100)
     }
@@ -138,6 +139,7 @@ test.skipIf(inject('database') !== 'postgres')(
     const stalledP99 = readP99(readsWhile)
     const stored = new Set(await cluster.db.read('participants').pluck('full_name'))
     const lost = clients.created.filter(({ name }) => !stored.has(name))
+    const committed = clients.unconfirmed.filter(({ name }) => stored.has(name))
     console.log({
       most,
       waiting: Math.max(...counts.map(({ waiting }) => waiting)),
@@ -148,7 +150,8 @@ test.skipIf(inject('database') !== 'postgres')(
       recoveredMs,
       created: clients.created.length,
       unconfirmed: clients.unconfirmed.length,
-      committed: clients.unconfirmed.filter((name) => stored.has(name)).length,
+      unknown: clients.unconfirmed.filter(({ outcome }) => outcome === 'unknown').length,
+      committed: committed.length,
     })
     expect(most).toBeLessThanOrEqual(MAX_CONNECTIONS)
     expect(counts.some(({ waiting }) => waiting > 1)).toBe(true)
@@ -162,6 +165,8 @@ test.skipIf(inject('database') !== 'postgres')(
     expect(clients.failures).toEqual([])
     expect(clients.created.length).toBeGreaterThan(0)
     expect(lost).toEqual([])
+    expect(committed.length).toBeGreaterThan(0)
+    expect(committed.filter(({ outcome }) => outcome !== 'unknown')).toEqual([])
   },
   STALL_MS + 120_000,
 )

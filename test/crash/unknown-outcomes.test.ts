@@ -1,6 +1,10 @@
 /** A commit whose result does not arrive: the change may have been made, and its 503 says so. */
 import { execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { expect, inject, test } from 'vitest'
+import { FORM_KEY } from '../../web/console/idempotent-form.ts'
+import { mainText } from '../console/forms.ts'
+import { visitor } from '../console/visitors.ts'
 import { connectTo } from '../contract/postgres-client.ts'
 import {
   type Answer,
@@ -113,14 +117,16 @@ test.runIf(onPostgres)('PostgreSQL ends the statement of a change: none', async 
 })
 
 test.runIf(onPostgres)(
-  'no standby confirms the commit: unknown, also for each repeat with the key, until one does',
+  'no standby confirms the commit: unknown, also for each repeat of request and form, until one does',
   async () => {
     const server = await startPostgres()
     await using _ = { [Symbol.asyncDispose]: server.stop }
     await using node = await startNode(await server.createDatabase(), {
       DATABASE_STATEMENT_TIMEOUT_MS: '500',
     })
-    const client = await node.newClient()
+    const account = await node.newAccount()
+    const client = node.as(account)
+    const user = await visitor(node, account)
     await using admin = await connectTo(server.url('postgres'))
     const setStandby = async (names: string): Promise<void> => {
       await admin.query(`alter system set synchronous_standby_names = '${names}'`)
@@ -133,10 +139,21 @@ test.runIf(onPostgres)(
     // PostgreSQL shows the change as soon as it no longer waits.
     await until('the change is visible', async () => (await namesOf(client)).length === 1)
     expect(outcomeOf(await create())).toEqual(unavailable('unknown', SEND_AGAIN))
+
+    const form = { [FORM_KEY]: randomUUID(), name: 'Import', access_level: 'read_only' }
+    for (let times = 0; times < 2; times++) {
+      const { status, text } = await user.post('/api-keys', form)
+      expect([status, mainText(text)]).toEqual([
+        503,
+        expect.stringContaining('Look at the record before you try again.'),
+      ])
+    }
+
     await setStandby('')
     const repeated = await create()
     expect([repeated.status, repeated.headers.get('idempotent-replayed')]).toEqual([201, 'true'])
     expect(await namesOf(client)).toEqual(['Ada'])
+    expect((await user.post('/api-keys', form)).to).toMatch(/^\/api-keys\/[0-9a-f-]{36}$/)
   },
 )
 
@@ -145,7 +162,7 @@ function limitFileSize(bytes: number | 'unlimited'): void {
   execFileSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:unlimited`])
 }
 
-test.skipIf(onPostgres)(
+test.skipIf(onPostgres || process.platform !== 'linux')(
   'the commits of several changes fail with an I/O error: unknown',
   async () => {
     await using node = await startApp()
