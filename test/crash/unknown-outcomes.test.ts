@@ -3,8 +3,9 @@ import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { expect, inject, test } from 'vitest'
 import { FORM_KEY } from '../../web/console/idempotent-form.ts'
+import { newMuster } from '../cli/muster.ts'
 import { mainText } from '../console/forms.ts'
-import { visitor } from '../console/visitors.ts'
+import { newConsoleUser, visitor } from '../console/visitors.ts'
 import { connectTo } from '../contract/postgres-client.ts'
 import {
   type Answer,
@@ -48,10 +49,9 @@ async function startCuttable() {
     ),
   )
   const node = await startNode(proxy.url)
-  const client = await node.newClient()
   return {
     proxy,
-    client,
+    node,
     async [Symbol.asyncDispose]() {
       await node[Symbol.asyncDispose]()
       await proxy[Symbol.asyncDispose]()
@@ -73,7 +73,8 @@ test.runIf(onPostgres).each<[CutTime, boolean]>([
   ['after', true],
 ])('the connection is lost %s the commit: unknown', async (when, isCommitted) => {
   await using cuttable = await startCuttable()
-  const { proxy, client } = cuttable
+  const { proxy, node } = cuttable
+  const client = await node.newClient()
   const key = { 'Idempotency-Key': 'key-1' }
   proxy.cutCommitOf('With Key', when)
   const create = () => client.post('/participants', { full_name: 'With Key' }, key)
@@ -100,6 +101,27 @@ test.runIf(onPostgres).each<[CutTime, boolean]>([
   expect(outcomeOf(await client.delete(path))).toEqual(unavailable('unknown', READ_FIRST))
   expect((await client.get(path)).status).toBe(isCommitted ? 404 : 200)
 })
+
+test.runIf(onPostgres)(
+  'the connection of a command is lost after the commit: it says so, and exits with 1',
+  async () => {
+    await using cuttable = await startCuttable()
+    const { proxy, node } = cuttable
+    const { accountId } = await node.newAccount()
+    const { email } = await newConsoleUser(node, accountId)
+    await using muster = await newMuster()
+    proxy.cutCommitOf('Cut Key', 'after')
+    const key = ['--email', email, '--name', 'Cut Key', '--access', 'read_only']
+    const { status, stdout, stderr } = await muster.run(['key', 'create', ...key], {
+      environment: node.database.environment,
+    })
+    expect([status, stdout]).toEqual([1, ''])
+    expect(stderr).toContain(
+      'The change may have been made. Check before you run the command again.',
+    )
+    expect(await node.db.read('api_keys').pluck('name')).toContain('Cut Key')
+  },
+)
 
 test.runIf(onPostgres)('PostgreSQL ends the statement of a change: none', async () => {
   await using database = await newDatabase()
