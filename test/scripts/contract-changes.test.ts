@@ -31,7 +31,7 @@ async function outputs({ root, generate }: ContractTree) {
 }
 
 test.each(REFUSED)('refuses $name', async (refused) => {
-  const { file = 'openapi.yaml', change, reportedIn = file, line, want } = refused
+  const { file = 'openapi.yaml', change, reportedIn = file, line = change[1], want } = refused
   await using tree = await newContractTree()
   await tree.write('generated/sources.json', renderHashes(await readContract(NOTES)))
   await tree.replace(file, ...change)

@@ -20,7 +20,7 @@ async function newContract() {
   return {
     root,
     texts,
-    change({ file, change: [from, to], after = '' }: Pick<Case, 'file' | 'change' | 'after'>) {
+    change({ file = 'openapi.yaml', change: [from, to], after = '' }: Omit<Case, 'name' | 'want'>) {
       const text = texts[file] ?? ''
       const start = text.indexOf(after)
       const index = text.indexOf(from, start)
@@ -43,14 +43,15 @@ test('reports each defect once, with its rule, its line and the remedy', async (
   await contract.write()
   const problems = (await lint(contract.root)).map(formatProblem)
   const unexpected = new Set(problems)
-  for (const { name, file, line, after = '', lineAfter = after, want, also } of CASES) {
+  for (const { name, change, want, also, ...place } of CASES) {
+    const { file = 'openapi.yaml', line = change[1], after = '', lineAfter = after } = place
     const text = contract.texts[file] ?? ''
     const lineNumber = text
       .slice(0, text.indexOf(line, text.indexOf(lineAfter) + lineAfter.length))
       .split('\n').length
     const found = problems.filter((problem) => problem.includes(` ${want}`))
-    const place = line === '' ? '' : `${file}:${lineNumber}:`
-    expect(found, `${name}\n${problems.join('\n')}`).toEqual([expect.stringMatching(`^${place}`)])
+    const start = line === '' ? '' : `${file}:${lineNumber}:`
+    expect(found, `${name}\n${problems.join('\n')}`).toEqual([expect.stringMatching(`^${start}`)])
     for (const problem of problems)
       if (found.includes(problem) || (also && problem.includes(` ${also}`)))
         unexpected.delete(problem)
@@ -121,10 +122,7 @@ test('muster lint exits with 0 without problems, or prints each problem and exit
     status: 0,
     stdout: 'openapi.yaml and asyncapi.yaml have no problems.\n',
   })
-  contract.change({
-    file: 'openapi.yaml',
-    change: ['operationId: getTask\n', 'operationId: task\n'],
-  })
+  contract.change({ change: ['operationId: getTask\n', 'operationId: task\n'] })
   await contract.write()
   const { status, stdout } = await muster.run(['lint', contract.root])
   expect({ status, stdout }).toEqual({
@@ -190,7 +188,6 @@ test.each([
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/notes.yaml`
   await using contract = await newContract()
   contract.change({
-    file: 'openapi.yaml',
     change: ['\npaths:\n', `\n${line.replace('URL', `'${url}'`)}\npaths:\n`],
   })
   await contract.write()
@@ -210,7 +207,6 @@ test.each([
 ])('refuses %s, which another program could read as another file', async (reference) => {
   await using contract = await newContract()
   contract.change({
-    file: 'openapi.yaml',
     change: ['\npaths:\n', `\nx-notes: { $ref: ${reference} }\npaths:\n`],
   })
   await contract.write()

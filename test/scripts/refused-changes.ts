@@ -6,8 +6,8 @@ export interface RefusedChange {
   change: [from: string, to: string]
   /** The file of the reported line. By default the changed one. */
   reportedIn?: 'asyncapi.yaml'
-  /** A text that begins on the reported line. */
-  line: string
+  /** A text that begins on the reported line. Default: the new text. */
+  line?: string
   /** A part of the sentence. */
   want: string
 }
@@ -19,73 +19,61 @@ export const REFUSED: RefusedChange[] = [
   {
     name: 'a default of another type',
     change: [TITLE, 'title: { type: string, default: 5 }'],
-    line: 'default: 5',
     want: 'the default 5 must be string: correct the default or its schema',
   },
   {
     name: 'a default that is not in its enum',
     change: ['default: red }', 'default: blue }'],
-    line: 'default: blue',
     want: 'the default "blue" must be equal to one of the allowed values',
   },
   {
     name: 'a default of a parameter out of range',
     change: ['minimum: 1, default: 1', 'minimum: 2, default: 1'],
-    line: 'default: 1',
     want: 'the default 1 must be >= 2',
   },
   {
     name: 'a default of an array',
     change: [TITLE, 'title: { type: array, items: { type: string }, x-default: [1] }'],
-    line: 'x-default: [1]',
     want: 'the default [1] must be string',
   },
   {
     name: 'a required property that does not exist',
     change: ['required: [title, colour', 'required: [heading, title, colour'],
-    line: 'required: [heading',
     want: 'required lists heading, which is not a property: add the property, or correct the name',
   },
   {
     name: 'a lower bound above the upper bound',
     change: [TITLE, 'title: { type: string, minLength: 3, maxLength: 2 }'],
-    line: 'minLength: 3',
     want: 'minLength 3 is above maxLength 2: correct one of them',
   },
   {
     name: 'an unknown keyword',
     change: [TITLE, 'title: { type: string, minLenght: 1 }'],
-    line: 'minLenght',
     want: 'minLenght is no keyword of a schema: correct it, or begin it with x-',
   },
   {
     name: 'a misspelled list of required properties',
     change: ['required: [title, colour, due_at, owner]', 'requierd: [title]'],
-    line: 'requierd',
     want: 'requierd is no keyword of a schema',
   },
   {
     name: 'an unknown format',
     change: ['format: date-time, nullable', 'format: datetime, nullable'],
-    line: 'format: datetime',
     want: 'the format datetime is not supported: use another one, or a pattern',
   },
   {
     name: 'an unknown format of a parameter',
     change: ['format: uuid', 'format: guid'],
-    line: 'format: guid',
     want: 'the format guid is not supported',
   },
   {
     name: 'a pattern that is no regular expression',
     change: [TITLE, "title: { type: string, pattern: '(' }"],
-    line: "pattern: '('",
     want: 'the pattern ( is no regular expression: correct it',
   },
   {
     name: 'an unknown type',
     change: [TITLE, 'title: { type: text }'],
-    line: 'type: text',
     want: 'is no valid schema',
   },
   {
@@ -109,13 +97,11 @@ export const REFUSED: RefusedChange[] = [
   {
     name: 'the security scheme of another kind',
     change: ['scheme: bearer', 'scheme: basic'],
-    line: 'scheme: basic',
     want: 'the security scheme apiKey must have type: http and scheme: bearer',
   },
   {
     name: 'a server with a path',
     change: ['x-rate-limit: { limit: 60', 'servers: [{ url: /v2 }]\nx-rate-limit: { limit: 60'],
-    line: 'url: /v2',
     want: 'the server /v2 has the path /v2: write it at the beginning of each path',
   },
   {
@@ -137,37 +123,31 @@ export const REFUSED: RefusedChange[] = [
   {
     name: 'PUT, which is not supported',
     change: ['    delete:\n', '    put:\n'],
-    line: '    put:',
     want: 'deleteNote is PUT: use one of get, post, patch, delete',
   },
   {
     name: 'a property with readOnly',
     change: [TITLE, 'title: { type: string, readOnly: true }'],
-    line: 'readOnly',
     want: 'readOnly is not supported: give requests and responses a schema each',
   },
   {
     name: 'another version of OpenAPI',
     change: ['openapi: 3.0.3', 'openapi: 3.1.0'],
-    line: 'openapi: 3.1.0',
     want: 'openapi: 3.1.0 is not supported: write 3.0.x',
   },
   {
     name: 'a parameter with an object',
     change: ['schema: { type: integer, minimum: 1, default: 1 }', 'schema: { type: object }'],
-    line: 'schema: { type: object }',
     want: 'parameter page[number] of listNotes must be a string, integer, number, boolean or array',
   },
   {
     name: 'a request that contains itself',
     change: [TITLE, 'title: { $ref: "#/components/schemas/NoteCreate" }'],
-    line: 'title: { $ref: "#/components/schemas/NoteCreate"',
     want: '#/components/schemas/NoteCreate contains itself: write it without recursion',
   },
   {
     name: 'a response that contains itself',
     change: ['name: { type: string } } }', 'name: { $ref: "#/components/schemas/Owner" } } }'],
-    line: 'name: { $ref: "#/components/schemas/Owner"',
     want: '#/components/schemas/Owner contains itself: write it without recursion',
   },
   {
@@ -215,7 +195,6 @@ export const REFUSED: RefusedChange[] = [
   {
     name: 'an operationId that is not in camelCase',
     change: [POST, 'operationId: create-note\n'],
-    line: 'create-note',
     want: 'operationId create-note must be in camelCase',
   },
   {
@@ -238,7 +217,6 @@ export const REFUSED: RefusedChange[] = [
       '{ $ref: "#/components/schemas/NoteCreate" }',
       '{ $ref: "#/components/schemas/Nope" }',
     ],
-    line: 'schemas/Nope',
     want: 'refers to #/components/schemas/Nope, which does not exist: correct the reference or add its target',
   },
   {
@@ -250,13 +228,11 @@ export const REFUSED: RefusedChange[] = [
   {
     name: 'HEAD, which every GET has',
     change: ['    delete:\n', '    head:\n'],
-    line: '    head:',
     want: 'deleteNote is HEAD: remove it, because the service responds to HEAD wherever there is a GET',
   },
   {
     name: 'a property with writeOnly',
     change: [TITLE, 'title: { type: string, writeOnly: true }'],
-    line: 'writeOnly',
     want: 'writeOnly is not supported: give requests and responses a schema each',
   },
   {
@@ -277,31 +253,26 @@ export const REFUSED: RefusedChange[] = [
   {
     name: 'a cookie parameter',
     change: ['name: Idempotency-Key\n          in: header', 'name: session\n          in: cookie'],
-    line: 'name: session',
     want: 'parameter session of createNote is a cookie: use a header or the query',
   },
   {
     name: 'a reference to another file',
     change: ['"#/components/schemas/NoteCreate"', '"other.yaml#/NoteCreate"'],
-    line: 'other.yaml',
     want: 'refers to other.yaml#/NoteCreate: refer to openapi.yaml or asyncapi.yaml only',
   },
   {
     name: 'a path that is a reference',
     change: ['  /notes/{note}:\n', '  /others: { $ref: "#/paths/~1notes" }\n  /notes/{note}:\n'],
-    line: '  /others:',
     want: 'the path /others is a reference: write its operations here',
   },
   {
     name: 'a path without its first slash',
     change: ['  /notes/{note}:', '  notes/{note}:'],
-    line: '  notes/{note}:',
     want: 'the path notes/{note} must begin with /: correct it',
   },
   {
     name: 'a path with a query',
     change: ['  /notes:', '  /notes?all=1:'],
-    line: '  /notes?all=1:',
     want: 'a path cannot have a query or fragment: declare query parameters instead',
   },
   {
@@ -325,25 +296,21 @@ export const REFUSED: RefusedChange[] = [
   {
     name: 'a list of types',
     change: [TITLE, "title: { type: [string, 'null'] }"],
-    line: 'type: [string',
     want: 'type is a list: write one type, and nullable: true for null',
   },
   {
     name: 'an array without items',
     change: [TITLE, 'title: { type: array }'],
-    line: 'title: { type: array }',
     want: 'an array must have items with one schema: add it',
   },
   {
     name: 'const, which OpenAPI 3.0 does not have',
     change: [TITLE, 'title: { type: string, const: a }'],
-    line: 'const: a',
     want: 'const is not in OpenAPI 3.0: write enum with one value',
   },
   {
     name: 'exclusiveMinimum',
     change: [TITLE, 'title: { type: integer, minimum: 0, exclusiveMinimum: true }'],
-    line: 'exclusiveMinimum',
     want: 'exclusiveMinimum is not supported: write minimum',
   },
   {
@@ -355,13 +322,11 @@ export const REFUSED: RefusedChange[] = [
         '          oneOf:\n',
       ].join('\n'),
     ],
-    line: 'mapping:',
     want: 'refers to #/components/schemas/Nope, which does not exist',
   },
   {
     name: 'a rate limit without numbers',
     change: ['{ limit: 60, window_seconds: 60 }', '{ limit: many }'],
-    line: 'limit: many',
     want: 'x-rate-limit must have limit and window_seconds: write two positive integers',
   },
   {
@@ -373,7 +338,6 @@ export const REFUSED: RefusedChange[] = [
   {
     name: 'an event type that asyncapi.yaml does not have',
     change: ['x-emits: [note.created]', 'x-emits: [note.created, note.made]'],
-    line: 'note.made',
     want: 'operation createNote emits note.made, which asyncapi.yaml does not have: add the message or correct the name',
   },
   {
@@ -383,7 +347,6 @@ export const REFUSED: RefusedChange[] = [
       'data: { type: array, maxItems: 0, items: {} }',
       'data: { $ref: "#/components/schemas/NoteCreated" }',
     ],
-    line: 'data: { $ref: "#/components/schemas/NoteCreated" }',
     want: '#/components/schemas/NoteCreated contains itself: write it without recursion',
   },
 ]
