@@ -1,5 +1,6 @@
 /** The state of the whole database, over all accounts. For the operator. */
 import { stat } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Db } from '../database/open.ts'
 import { countFound, select } from '../database/statements.ts'
 import type { DeliveryState } from '../deliveries.ts'
@@ -72,14 +73,21 @@ export async function findConnections({
 /** Commits of this database that have waited for a standby for more than a second. Without the role
  *  pg_monitor, only those of the same user. PostgreSQL only. */
 export async function countWaitingCommits({ read }: Db): Promise<number> {
-  const [row] = await select<{ count: number }>(
-    read,
-    `select count(*) from pg_stat_activity
-     where datname = current_database() and wait_event = 'SyncRep'
-       and query_start < clock_timestamp() - interval '1 second'`,
-    [],
-  )
-  return row?.count ?? 0
+  const count = async (): Promise<{ all: number; long: number }> => {
+    const [row] = await select<{ all: number; long: number }>(
+      read,
+      `select count(*) as all,
+         count(*) filter (where query_start < clock_timestamp() - interval '1 second') as long
+       from pg_stat_activity where datname = current_database() and wait_event = 'SyncRep'`,
+      [],
+    )
+    return row ?? { all: 0, long: 0 }
+  }
+  const first = await count()
+  if (first.all === 0 || first.long > 0) return first.long
+  // Nodes cancel commits that wait for too long, perhaps all at once, and then others wait.
+  await delay(1_000)
+  return (await count()).long
 }
 
 async function selectBytes({ read }: Db, text: string): Promise<number | undefined> {
