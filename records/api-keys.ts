@@ -1,6 +1,8 @@
 import { Refused } from '../errors.ts'
+import type { Db } from './database/open.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import { countFound, inBatches, type Sql, select } from './database/statements.ts'
+import { WITHOUT_WAIT } from './database/without-wait.ts'
 import { newId } from './ids.ts'
 import { parseName } from './names.ts'
 import { FIXED_DEFAULTS, findQuotas } from './quotas.ts'
@@ -242,18 +244,24 @@ export function keyStatusFromRow({ isActive, isSuspended, ...principal }: Princi
 /** Limits the variables of a statement. */
 const MAX_UPDATED_KEYS = 500
 
-/** Stores the latest of the `uses` of each key. `at`: epoch milliseconds. */
-export async function updateLastUsed(sql: Sql, uses: { id: string; at: number }[]): Promise<void> {
+/** Stores the latest of the `uses` of each key. `at`: epoch milliseconds. Not in a transaction: a
+ *  node that vanishes in one would keep the keys locked. */
+export async function updateLastUsed(
+  { dialect, read, write }: Db,
+  uses: { id: string; at: number }[],
+): Promise<void> {
+  const sql = dialect === 'postgres' ? read : write
   const latest = new Map<string, number>()
   for (const { id, at } of uses) latest.set(id, Math.max(at, latest.get(id) ?? 0))
   for (const batch of inBatches([...latest], MAX_UPDATED_KEYS)) {
     const cases = batch.map(() => 'when ? then cast(? as bigint)').join(' ')
-    await sql('api_keys')
+    const update = sql('api_keys')
       .whereIn(
         'id',
         batch.map(([id]) => id),
       )
       .update({ last_used_at: sql.raw(`case id ${cases} end`, batch.flat()) })
+    await (dialect === 'postgres' ? update.returning(sql.raw(WITHOUT_WAIT)) : update)
   }
 }
 

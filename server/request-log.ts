@@ -149,14 +149,11 @@ function withinLimit(entry: LoggedRequest, dailyBytes: DailyBytes, now: Date): L
   return { ...entry, requestBody: null, responseBody: null, omittedBytes: bodyBytes }
 }
 
-function write(db: Db, batch: LoggedRequest[]): Promise<void> {
-  return relaxedTransaction(db, async (trx) => {
-    await insertRequests(trx, batch)
-    await updateLastUsed(
-      trx.sql,
-      batch.map(({ apiKeyId, at }) => ({ id: apiKeyId, at })),
-    )
-  })
+async function write(db: Db, batch: LoggedRequest[]): Promise<void> {
+  const uses = batch.map(({ apiKeyId, at }) => ({ id: apiKeyId, at }))
+  // First, because it may be repeated when the transaction fails.
+  await updateLastUsed(db, uses)
+  await relaxedTransaction(db, (trx) => insertRequests(trx, batch))
 }
 
 function toStoredPath(url: string): string {

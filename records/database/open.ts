@@ -78,8 +78,9 @@ const READER_CACHE_KIB = 4_000
  *  of pg. */
 const PIPELINED: object = { pipeline: true }
 const ACQUIRE_TIMEOUT_MS = 5_000
-/** A node that hangs must not keep its rows locked. */
-const IDLE_IN_TRANSACTION_MS = 20_000
+/** A node that hangs must not keep its rows locked. Less than the default of `lockTimeoutMs`, so that a
+ *  request that waits for such a row succeeds. */
+const IDLE_IN_TRANSACTION_MS = 8_000
 /** A node asks PostgreSQL to cancel a statement this long after PostgreSQL should have cancelled it
  *  by itself. A COMMIT has no `statement_timeout`, and neither has a statement outside a transaction
  *  behind a pooler. */

@@ -229,8 +229,8 @@ describe('updateLastUsed', () => {
     await using installation = await newInstallation()
     const { id, userId } = await newAdmin(installation)
     const { id: second } = await issueKey(installation, userId)
-    await updateLastUsed(installation.db.write, [])
-    await updateLastUsed(installation.db.write, [
+    await updateLastUsed(installation.db, [])
+    await updateLastUsed(installation.db, [
       { id, at: 2_000 },
       { id: second, at: 5_000 },
       { id, at: 3_000 },

@@ -66,6 +66,10 @@ export interface TcpProxy extends AsyncDisposable {
   /** Closes the next connection whose client sends a COMMIT together with `text`: before the server
    *  gets them, or after it has committed, and before the client gets the response. */
   cutCommitOf(text: string, when: CutTime): void
+  /** From now on, each connection stops before it sends the first message with this text. */
+  holdAt(text: string): void
+  /** How many connections have stopped. */
+  heldConnections(): number
 }
 
 export type CutTime = 'before' | 'after'
@@ -75,6 +79,8 @@ export async function startTcpProxy(url: string, afterMs: number): Promise<TcpPr
   const target = new URL(url)
   const sockets = new Set<Socket>()
   let nextCut: { text: string; when: CutTime } | undefined
+  let heldText: string | undefined
+  let held = 0
   const server = createTcpServer((incoming) => {
     const outgoing = connect(Number(target.port), target.hostname)
     incoming.on('data', (data) => {
@@ -96,8 +102,15 @@ export async function startTcpProxy(url: string, afterMs: number): Promise<TcpPr
         sockets.delete(socket)
         other.destroy()
       })
-      socket.pipe(other)
     }
+    outgoing.pipe(incoming)
+    incoming.on('data', (chunk: Buffer) => {
+      if (heldText === undefined || !chunk.includes(heldText)) outgoing.write(chunk)
+      else {
+        held++
+        incoming.pause()
+      }
+    })
   })
   const listen = (port: number): Promise<void> =>
     new Promise((resolve) => server.listen(port, '127.0.0.1', resolve))
@@ -115,6 +128,10 @@ export async function startTcpProxy(url: string, afterMs: number): Promise<TcpPr
     cutCommitOf: (text, when) => {
       nextCut = { text, when }
     },
+    holdAt(text) {
+      heldText = text
+    },
+    heldConnections: () => held,
     async [Symbol.asyncDispose]() {
       clearTimeout(opening)
       cut()
