@@ -7,10 +7,11 @@ import { problemIn } from '../operations/violations.ts'
 import { listUnfinishedDeletionIds } from '../records/account-deletions.ts'
 import { eraseAccount } from '../records/account-erasure.ts'
 import { listRunningBulkJobIds } from '../records/bulk-jobs.ts'
-import { type Db, openDatabase, withoutPooler } from '../records/database/open.ts'
+import { type Db, openDatabase, openReaders, withoutPooler } from '../records/database/open.ts'
 import { assertOwnSessions } from '../records/database/pooler.ts'
 import { findPausedAt, pauseDeliveries } from '../records/delivery-pause.ts'
 import { listDueExportIds } from '../records/export-files.ts'
+import { checkWrite } from '../records/write-checks.ts'
 import type { BackgroundWork } from '../runtime/run-loop.ts'
 import { runBulkJob } from '../webhooks/bulk.ts'
 import { watchInvalidEvents } from '../webhooks/emit.ts'
@@ -37,6 +38,7 @@ import {
   reportStandby,
 } from './metrics-database.ts'
 import { newAttemptObserver, reportDeliveries, reportSecrets } from './metrics-delivery.ts'
+import { setOutageProbe } from './outage-log.ts'
 import { newReadiness, type Readiness } from './readiness.ts'
 import { type RequestLog, startRequestLog } from './request-log.ts'
 import { checkSchema } from './schema-check.ts'
@@ -114,12 +116,14 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
 
   try {
     const schema = await checkSchema(db, log)
+    await openReaders(db)
     await proveSecretKeys(db, config.secretKeys)
     if (db.standby) parts.backgroundWork.push(watchStandby(db.standby, log))
     const clock = await startClock(db, log, options.now)
     parts.clock = clock
     reportClock(registry, db, clock)
     const { now } = clock
+    setOutageProbe(log, () => Promise.all([db.read.raw('select 1'), checkWrite(db)]))
     const maxBytesPerDay = config.requestLogBytesPerDay
     const requestLog = startRequestLog({ db, log, now, maxBytesPerDay })
     parts.requestLog = requestLog

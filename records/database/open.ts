@@ -102,6 +102,12 @@ export function openDatabase(options: DatabaseOptions, use: PostgresUse = {}): D
     : openSqlite(sqliteFile(options.dataDir))
 }
 
+/** SQLite: opens all connections for reads. Later, the process may lack file descriptors. */
+export async function openReaders({ dialect, read }: Db): Promise<void> {
+  if (dialect === 'sqlite')
+    await Promise.all(Array.from({ length: SQLITE_READERS }, () => read.raw('select 1')))
+}
+
 export function sqliteFile(dataDir: string): string {
   return join(dataDir, 'muster.sqlite')
 }
@@ -205,8 +211,13 @@ const BUSY_TIMEOUT = 'busy_timeout = 10000'
  *  lock the file for writing. */
 const AUTO_VACUUM = 'auto_vacuum = INCREMENTAL'
 
+/** Otherwise, a statement that changes many pages needs a temporary file. While the process lacks file
+ *  descriptors, it would fail, so the service could create records, but not store the results of
+ *  their attempts. */
+const TEMPORARY_IN_MEMORY = 'temp_store = MEMORY'
+
 function openSqlite(filename: string): Db {
-  const open = (max: number, pragmas: string[]): Knex =>
+  const open = (connections: number, pragmas: string[]): Knex =>
     knex({
       client: PreparingSqliteClient,
       connection: { filename },
@@ -216,8 +227,9 @@ function openSqlite(filename: string): Db {
       log: NO_LOG,
       acquireConnectionTimeout: 15_000,
       pool: {
-        min: 1,
-        max,
+        // Idle connections stay open: while the process lacks file descriptors, none can be opened.
+        min: connections,
+        max: connections,
         afterCreate(
           connection: { exec(sql: string, done: (error: Error | null) => void): void },
           done: (error: Error | null) => void,
@@ -232,7 +244,7 @@ function openSqlite(filename: string): Db {
     })
   const common = ['journal_mode = WAL', 'synchronous = FULL', 'foreign_keys = ON']
   const cached = (kibibytes: number): string => `cache_size = -${kibibytes}`
-  const write = open(1, [...common, cached(WRITER_CACHE_KIB)])
+  const write = open(1, [...common, cached(WRITER_CACHE_KIB), TEMPORARY_IN_MEMORY])
   const read = open(SQLITE_READERS, [...common, cached(READER_CACHE_KIB), 'query_only = ON'])
   const sharedCommits = new SharedCommits(write)
   return {

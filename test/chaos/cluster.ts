@@ -45,6 +45,10 @@ export interface Node {
   clock?: FakeClock
   /** The URL of the last process that was ready. */
   url: string
+  /** Of the last process. */
+  pid: number
+  /** The lines of the log so far. */
+  readLog(): LogLine[]
   /** When the process was spawned and when it was ready. Epoch milliseconds. */
   spawnedAt: number
   readyAt: number
@@ -62,6 +66,11 @@ export interface Node {
   thaw(): void
   /** SIGTERM. Returns the exit status. */
   stop(): Promise<number | null>
+}
+
+export interface LogLine extends Record<string, unknown> {
+  level: string
+  msg: string
 }
 
 export interface Cluster extends AsyncDisposable {
@@ -202,6 +211,7 @@ export function newNode(
     }
     node.url = (JSON.parse(output) as { url: string }).url
     node.readyAt = healthySince = Date.now()
+    node.pid = process.pid ?? 0
     return true
   }
 
@@ -213,6 +223,12 @@ export function newNode(
     role,
     clock,
     url: '',
+    pid: 0,
+    readLog: () =>
+      readFileSync(logFile, 'utf8')
+        .split('\n')
+        .filter((line) => line.startsWith('{'))
+        .map((line) => JSON.parse(line) as LogLine),
     spawnedAt: 0,
     readyAt: 0,
     wasUnhealthySince: (since) =>

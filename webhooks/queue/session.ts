@@ -20,6 +20,12 @@ interface OpenSession {
   client: Client
 }
 
+/** With the code of PostgreSQL for a connection that does not exist. */
+class SessionLost extends Error {
+  readonly code = '08003'
+  override message = 'The session of this worker in PostgreSQL is lost'
+}
+
 export class WorkerSession {
   readonly #newClient: () => Client
   readonly #log: Logger
@@ -49,7 +55,7 @@ export class WorkerSession {
     inFlight: LeasedJob[],
     fetch: (db: BossDb) => Promise<Job[]>,
   ): Promise<Job[]> {
-    if (!this.#session) throw new Error('The session of this worker in PostgreSQL is lost')
+    if (!this.#session) throw new SessionLost()
     const { id, client } = this.#session
     const begun = client.query('begin')
     // `begun` is awaited only after `fetch`, which saves a round trip. Until then its rejection

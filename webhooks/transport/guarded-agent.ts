@@ -8,6 +8,8 @@ import { type Cidr, findRefusal, removeBrackets } from './egress.ts'
 import { type Lookup, newNameLookup } from './name-lookup.ts'
 
 const KEEP_ALIVE_MS = 4_000
+/** A receiver may ask for a longer time, but idle connections must not take all file descriptors. */
+const MAX_KEEP_ALIVE_MS = 10_000
 const MAX_HEADER_BYTES = 16 * 1024
 
 /** An agent that checks each connection twice. Before the connection is opened, the agent checks
@@ -30,6 +32,7 @@ export function guardedAgent(
     )
   return new Agent({
     keepAliveTimeout: KEEP_ALIVE_MS,
+    keepAliveMaxTimeout: MAX_KEEP_ALIVE_MS,
     maxHeaderSize: MAX_HEADER_BYTES,
     // The deadline of the attempt covers the headers and the body, however slowly they arrive.
     headersTimeout: 0,
