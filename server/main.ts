@@ -22,6 +22,7 @@ import { proveSecretKeys } from '../webhooks/secret-keys.ts'
 import { createApp, createMetricsApp } from './app.ts'
 import { type ServerClock, startClock } from './clock.ts'
 import type { Config } from './config.ts'
+import { startDamageChecks } from './damage.ts'
 import { startDisablingDeadWebhooks } from './dead-webhooks.ts'
 import { startHousekeeping } from './housekeeping.ts'
 import { type HttpServer, listen, urlOf } from './http.ts'
@@ -124,6 +125,7 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
     reportClock(registry, db, clock)
     const { now } = clock
     setOutageProbe(log, () => Promise.all([db.read.raw('select 1'), checkWrite(db)]))
+    parts.backgroundWork.push(startDamageChecks(db, log))
     const maxBytesPerDay = config.requestLogBytesPerDay
     const requestLog = startRequestLog({ db, log, now, maxBytesPerDay })
     parts.requestLog = requestLog

@@ -14,6 +14,7 @@ export const UNREADY_REASONS = [
   'writes',
   'secret_key',
   'schedule',
+  'damage',
 ] as const
 
 type UnreadyReason = (typeof UNREADY_REASONS)[number]
@@ -56,6 +57,8 @@ export function newReadiness(
         inTime(checkSchema(), 'schema'),
         checkWrites(),
         inTime(checkSchedule(), 'schedule'),
+        // server/damage.ts looks for damage.
+        db.storage.damage === undefined ? undefined : ('damage' as const),
       ])
       const found = reasons.filter((reason) => reason !== undefined)
       // Without the database, these two checks fail as well.

@@ -84,7 +84,10 @@ export async function startPostgres({
   else
     await run(
       join(bin, 'initdb'),
-      ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'],
+      [
+        ...['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C'],
+        ...['--data-checksums', '--no-sync'],
+      ],
       options,
     )
   const port = await freePort()

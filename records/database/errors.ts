@@ -84,6 +84,11 @@ export function isStorageFailure(error: unknown): boolean {
   return STORAGE_CODES.test(errorCode(error))
 }
 
+/** Does SQLite say that pages of its file are damaged? */
+export function isDamage(error: unknown): boolean {
+  return /^SQLITE_(CORRUPT|NOTADB)/.test(errorCode(error))
+}
+
 /** Is the database unable to serve the request now, while the same request may succeed later (503)?
  *  Includes the failures of the storage, except 58030 (io_error). */
 export function isUnavailable(error: unknown): boolean {

@@ -6,6 +6,7 @@ import knex, { type Knex } from 'knex'
 import pg from 'pg'
 import { type Announcements, createAnnouncements, NOTIFY_CHANNEL } from './announcements.ts'
 import { Backends, type BoundedConfig } from './backends.ts'
+import { isDamage } from './errors.ts'
 import { closeWhenReadOnly, connectionTo } from './hosts.ts'
 import {
   PoolerTolerantClient,
@@ -39,10 +40,16 @@ export interface Db extends Announcements {
   standby?: Standby
   /** The connection pools by name. */
   pools(): Record<string, PoolUse>
+  storage: Storage
+  close(): Promise<void>
+}
+
+interface Storage {
   /** The last time, by the monotonic clock, that the storage refused a write of this process
    *  because it is full, faulty or read-only. `-Infinity`: never. */
-  storage: { refusedAtMs: number }
-  close(): Promise<void>
+  refusedAtMs: number
+  /** The damage that this process has found. */
+  damage?: string
 }
 
 export interface PostgresPlace {
@@ -247,13 +254,18 @@ function openSqlite(filename: string): Db {
   const write = open(1, [...common, cached(WRITER_CACHE_KIB), TEMPORARY_IN_MEMORY])
   const read = open(SQLITE_READERS, [...common, cached(READER_CACHE_KIB), 'query_only = ON'])
   const sharedCommits = new SharedCommits(write)
+  const storage: Storage = { refusedAtMs: Number.NEGATIVE_INFINITY }
+  for (const pool of [write, read])
+    pool.on('query-error', (error: Error) => {
+      if (isDamage(error)) storage.damage ??= error.message
+    })
   return {
     dialect: 'sqlite',
     read,
     write,
     sharedCommits,
     ...createAnnouncements(),
-    storage: { refusedAtMs: Number.NEGATIVE_INFINITY },
+    storage,
     pools() {
       const { waiting, ...use } = poolUse(write)
       return {

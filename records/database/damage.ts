@@ -1,0 +1,55 @@
+/** Looks for damaged pages of the database. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { errorCode, isDamage } from './errors.ts'
+import type { Db } from './open.ts'
+import { select } from './statements.ts'
+
+/** After each table, the check rests this many times as long as it took. */
+const REST = 9
+
+/** SQLite: the first damage of the file. Undefined: it has none, or `signal` has aborted. Checks one
+ *  table with its indexes after the other, on a connection for reads, so that no change waits. */
+export async function findDamagedTable(
+  { read }: Db,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const tables = await select<{ name: string }>(
+    read,
+    `select name from sqlite_schema where type = 'table' union select 'sqlite_schema'`,
+    [],
+  )
+  for (const { name } of tables) {
+    if (signal.aborted) return undefined
+    const startedAtMs = performance.now()
+    const damage = await findDamageOf({ read }, name)
+    if (damage !== undefined) return damage
+    const restMs = (performance.now() - startedAtMs) * REST
+    await delay(restMs, undefined, { signal }).catch(() => undefined)
+  }
+  return undefined
+}
+
+/** `sqlite_schema` includes the list of free pages. */
+async function findDamageOf(
+  { read }: Pick<Db, 'read'>,
+  table: string,
+): Promise<string | undefined> {
+  try {
+    const text = 'select quick_check as damage from pragma_quick_check(?)'
+    const [row] = await select<{ damage: string }>(read, text, [table])
+    return row?.damage === 'ok' ? undefined : row?.damage
+  } catch (error) {
+    if (isDamage(error)) return `${errorCode(error)} in the table ${table}`
+    throw error
+  }
+}
+
+/** PostgreSQL: how often it has read a page with a wrong checksum. 0 without data checksums. */
+export async function countChecksumFailures({ read }: Db): Promise<number> {
+  const [row] = await select<{ failures: number | null }>(
+    read,
+    'select checksum_failures as failures from pg_stat_database where datname = current_database()',
+    [],
+  )
+  return row?.failures ?? 0
+}

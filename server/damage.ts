@@ -1,0 +1,50 @@
+/** Looks for damaged pages in the background, and notes them in `db.storage`. */
+import type { Logger } from 'pino'
+import { countChecksumFailures, findDamagedTable } from '../records/database/damage.ts'
+import type { Db } from '../records/database/open.ts'
+import { type BackgroundWork, repeat } from '../runtime/run-loop.ts'
+
+/** On SQLite, a check reads the whole file. On PostgreSQL, it reads one row. */
+const EVERY_MS = { sqlite: 24 * 60 * 60_000, postgres: 10_000 }
+/** The file is checked after the start, so that it does not delay the start. */
+const FIRST_AFTER_MS = { sqlite: 10_000, postgres: 0 }
+
+export function startDamageChecks(db: Db, log: Logger): BackgroundWork {
+  const find = db.dialect === 'sqlite' ? newPageCheck(db) : newChecksumCheck(db)
+  const checks = repeat(
+    EVERY_MS[db.dialect],
+    async (signal) => {
+      const before = db.storage.damage
+      db.storage.damage = await find(signal)
+      if (db.storage.damage !== undefined && before === undefined)
+        log.error(
+          { damage: db.storage.damage },
+          'The database has damaged pages. Restore a backup: see "MusterDatabaseDamaged" in docs/operations.md.',
+        )
+    },
+    (error) => log.warn({ err: error }, 'The database could not be checked for damaged pages'),
+  )
+  setTimeout(checks.wake, FIRST_AFTER_MS[db.dialect]).unref()
+  return checks
+}
+
+type Find = (signal: AbortSignal) => Promise<string | undefined>
+
+/** A statement may have met damage that the check does not find. */
+const newPageCheck =
+  (db: Db): Find =>
+  async (signal) =>
+    (await findDamagedTable(db, signal)) ?? db.storage.damage
+
+/** Failures before the start of this node do not count. The count is smaller on a standby that has
+ *  become the primary, or after an operator has reset it. */
+function newChecksumCheck(db: Db): Find {
+  let known = Number.POSITIVE_INFINITY
+  return async () => {
+    const failures = await countChecksumFailures(db)
+    known = Math.min(known, failures)
+    return failures > known
+      ? `${failures - known} checksum failures since the start of this node`
+      : undefined
+  }
+}
