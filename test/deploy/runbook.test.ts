@@ -10,8 +10,11 @@ import { createDatabase, startPostgres } from '../postgres.ts'
 import { type Machine, newMachine, readRunbook } from './machine.ts'
 
 const TIMEOUT = { timeout: 300_000 }
-const isLinux = process.platform === 'linux'
-if (!isLinux) console.log('Skipped: the runbook for systemd needs Linux.')
+const canFollow =
+  process.platform === 'linux' &&
+  ['bash', 'curl', 'openssl'].every((program) => !spawnSync(program, ['--version']).error)
+if (!canFollow)
+  console.log('Skipped: the runbook for systemd needs Linux with bash, curl and openssl.')
 
 /** The tests below follow these chapters. test/crash/restore.test.ts runs pg_dump and pg_restore. */
 const FOLLOWED = [
@@ -95,7 +98,7 @@ async function readMetric({ metricsUrl }: Machine, pattern: RegExp): Promise<str
 const findVersion = (machine: Machine) =>
   readMetric(machine, /^muster_build_info\{version="([^"]*)"/m)
 
-test.skipIf(!isLinux)(
+test.skipIf(!canFollow)(
   'embedded: install, back up, pause, rotate the key, upgrade, roll back, restore',
   TIMEOUT,
   async () => {
@@ -124,7 +127,7 @@ test.skipIf(!isLinux)(
   },
 )
 
-test.skipIf(!isLinux)('move to PostgreSQL, and rotate SECRET_KEY', TIMEOUT, async () => {
+test.skipIf(!canFollow)('move to PostgreSQL, and rotate SECRET_KEY', TIMEOUT, async () => {
   await using machine = await newMachine()
   const server = await startPostgres()
   try {
@@ -144,7 +147,7 @@ test.skipIf(!isLinux)('move to PostgreSQL, and rotate SECRET_KEY', TIMEOUT, asyn
   }
 })
 
-test.skipIf(!isLinux)(
+test.skipIf(!canFollow)(
   'install.sh: a second run keeps the settings, and a changed unit',
   async () => {
     await using machine = await newMachine()
@@ -166,7 +169,7 @@ test.skipIf(!isLinux)(
   },
 )
 
-test.skipIf(!isLinux)(
+test.skipIf(!canFollow)(
   'install.sh: --dry-run changes nothing, and other folders are refused',
   async () => {
     await using machine = await newMachine()
