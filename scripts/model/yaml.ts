@@ -73,8 +73,8 @@ const YAML_SCHEMA = CORE_SCHEMA.extend({
   ],
 })
 
-/** Throws `ContractError` for text that is not one YAML mapping, or whose aliases multiply its
- *  values. The parser that knows the positions takes six times as long as js-yaml, so it runs only
+/** Throws `ContractError` for text that is not one YAML mapping, or whose aliases make it too large
+ *  or too deep. The parser that knows the positions takes six times as long as js-yaml, so it runs only
  *  to locate a problem, or if js-yaml reads no mapping. In the second case, the slow parser reads
  *  the values or throws `ContractError`. */
 export function parseYaml(file: string, text: string): Source {
@@ -88,11 +88,13 @@ export function parseYaml(file: string, text: string): Source {
     return toPosition(findOffset(contents, path))
   }
   const root = loadOrUndefined(text) ?? readTree().toJS()
-  if (countValues(root) > MAX_VALUES)
+  const { values, levels } = measure(root)
+  const excess = values > MAX_VALUES ? `${MAX_VALUES} values` : `${MAX_LEVELS} levels`
+  if (values > MAX_VALUES || levels > MAX_LEVELS)
     throw new ContractError(
       file,
       START,
-      `has more than ${MAX_VALUES} values once each alias is replaced by its target: use fewer aliases`,
+      `has more than ${excess} once each alias is replaced by its target: use fewer aliases`,
     )
   return { file, text, root, position }
 }
@@ -108,20 +110,29 @@ function loadOrUndefined(text: string): object | undefined {
 }
 
 const MAX_VALUES = 2_000_000
+/** The functions that read deeper ones would overflow the stack. */
+const MAX_LEVELS = 1_000
 
-/** The number of mappings, lists and scalars. Counts the target of an alias for each alias, and
- *  returns infinity if it contains the alias. `counts` has the finished mappings and lists. */
-function countValues(value: unknown, counts = new Map<object, number>()): number {
-  if (!isObject(value)) return 1
-  const known = counts.get(value)
+interface Size {
+  /** The number of mappings, lists and scalars. */
+  values: number
+  levels: number
+}
+
+/** Counts the target of an alias for each alias. The number of values is infinite if it contains
+ *  the alias. `sizes` has the finished mappings and lists. */
+function measure(value: unknown, sizes = new Map<object, Size>()): Size {
+  if (!isObject(value)) return { values: 1, levels: 0 }
+  const known = sizes.get(value)
   if (known !== undefined) return known
-  counts.set(value, Number.POSITIVE_INFINITY)
-  const count = Object.values(value).reduce<number>(
-    (sum, child) => sum + countValues(child, counts),
-    1,
-  )
-  counts.set(value, count)
-  return count
+  sizes.set(value, { values: Number.POSITIVE_INFINITY, levels: 0 })
+  const children = Object.values(value).map((child) => measure(child, sizes))
+  const size = {
+    values: children.reduce((sum, { values }) => sum + values, 1),
+    levels: children.reduce((most, { levels }) => Math.max(most, levels + 1), 1),
+  }
+  sizes.set(value, size)
+  return size
 }
 
 interface Tree {

@@ -65,9 +65,18 @@ function multiply(levels: number): string {
 test.each([
   ['js-yaml', ''],
   ['yaml', 'name: !name Muster\n'],
-])('parseYaml refuses aliases that multiply the values, also if only %s reads them', (_, line) => {
-  const message = 'openapi.yaml:1 has more than 2000000 values once each alias is replaced'
-  expect(() => parseYaml('openapi.yaml', line + multiply(40))).toThrow(message)
-  expect(() => parseYaml('openapi.yaml', `${line}a: &a { b: [*a] }\n`)).toThrow(message)
-  expect(parseYaml('openapi.yaml', line + multiply(4)).root).toHaveProperty('k3')
-})
+])(
+  'parseYaml refuses aliases that multiply the values or the levels, also if only %s reads them',
+  (_, line) => {
+    const message = 'openapi.yaml:1 has more than 2000000 values once each alias is replaced'
+    expect(() => parseYaml('openapi.yaml', line + multiply(40))).toThrow(message)
+    expect(() => parseYaml('openapi.yaml', `${line}a: &a { b: [*a] }\n`)).toThrow(message)
+    expect(parseYaml('openapi.yaml', line + multiply(4)).root).toHaveProperty('k3')
+    const deep = (levels: number): string =>
+      Array.from({ length: levels }, (_, n) => `k${n + 1}: &k${n + 1} [*k${n}]\n`).join('')
+    expect(() => parseYaml('openapi.yaml', `${line}k0: &k0 []\n${deep(1000)}`)).toThrow(
+      'openapi.yaml:1 has more than 1000 levels once each alias is replaced by its target',
+    )
+    expect(parseYaml('openapi.yaml', `${line}k0: &k0 []\n${deep(900)}`).root).toHaveProperty('k900')
+  },
+)
