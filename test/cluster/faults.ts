@@ -1,6 +1,6 @@
 /** The faults. Each one has an end, and PostgreSQL must serve both kinds of nodes after it. */
 import type { Node } from '../chaos/cluster.ts'
-import { type Member, type Servers, useConnections } from './servers.ts'
+import { freezeReplay, type Member, type Servers, useConnections } from './servers.ts'
 
 export interface ClusterFault {
   name: string
@@ -83,6 +83,21 @@ export const clusterFaults: ClusterFault[] = [
       standby.signal('SIGSTOP')
       return () => standby.signal('SIGCONT')
     },
+  },
+  {
+    name: 'one standby killed',
+    lastsMs: 30 * SECOND,
+    async begin(servers, leader) {
+      const synchronous = await servers.findSynchronous(leader)
+      const standby = standbysOf(servers, leader).find((member) => member !== synchronous)
+      standby?.signal('SIGKILL')
+      return () => standby?.start()
+    },
+  },
+  {
+    name: 'replay on standbys frozen',
+    lastsMs: 30 * SECOND,
+    begin: (servers, leader) => freezeReplay(standbysOf(servers, leader)),
   },
   {
     name: 'HAProxy frozen',

@@ -23,7 +23,8 @@ The faults: ${names.join(', ')}.
 
 The node "proxy" reaches PostgreSQL through HAProxy, the node "hosts" names all three in DATABASE_URL.
 The exit status is 1 when an acknowledged change is lost, a delivery does not arrive, a node ends by itself, a
-healthy node does not respond, or no change succeeds within 1.5 s after a promotion. With the package prometheus, it
+healthy node does not respond, no change succeeds within 1.5 s after a promotion, a session of the console does not
+see its own change, or the console is later than DATABASE_READ_MAX_LAG_MS. With the package prometheus, it
 is also 1 when an alert of deploy/prometheus/ does not fire or end as it should, or another one fires. The other
 programs come from packages of Debian and PyPI. Where they cannot be installed, the drill says so and ends with
 status 0.
@@ -44,6 +45,8 @@ const columns: [title: string, format: (fault: FaultReport) => string][] = [
   ['LOST', ({ lost }) => String(lost)],
   ['NO WRITES, S', ({ withoutWritesMs }) => inSeconds(withoutWritesMs)],
   ['NO READS, S', ({ withoutReadsMs }) => inSeconds(withoutReadsMs)],
+  ['NO CONSOLE, S', ({ withoutConsoleMs }) => inSeconds(withoutConsoleMs)],
+  ['CONSOLE LAG, S', ({ consoleLagMs }) => inSeconds([consoleLagMs])],
   ['AFTER PROMOTION, S', ({ afterPromotionMs }) => inSeconds(afterPromotionMs)],
   ['503', ({ responses }) => String(responses['503'] ?? 0)],
   ['LATE', ({ lateDeliveries }) => String(lateDeliveries)],

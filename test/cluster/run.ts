@@ -4,9 +4,11 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { startSession } from '../../auth/session.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
+import { findOwner } from '../../records/users.ts'
 import { readConfig } from '../../server/config.ts'
 import { newAccount, withRecords } from '../bench/set-up.ts'
 import { audit } from '../chaos/audit.ts'
@@ -15,6 +17,7 @@ import type { Fault } from '../chaos/faults.ts'
 import { keyOf, type Load, startLoad } from '../chaos/load.ts'
 import { type ChaosReceiver, startChaosReceiver } from '../chaos/receivers.ts'
 import { type Alerts, startAlerts } from './alerts.ts'
+import { type ConsoleTraffic, startConsole } from './console.ts'
 import type { ClusterFault } from './faults.ts'
 import type { Programs } from './programs.ts'
 import { type Member, type Servers, startServers } from './servers.ts'
@@ -34,6 +37,9 @@ export interface FaultReport {
   /** The longest time without a successful change. */
   withoutWritesMs: number[]
   withoutReadsMs: number[]
+  /** Pages of the console that a standby may serve. */
+  withoutConsoleMs: number[]
+  consoleLagMs: number
   /** From the promotion of another primary to the next successful change. Empty: no promotion. */
   afterPromotionMs: (number | undefined)[]
   /** Responses to changes by status. */
@@ -76,6 +82,8 @@ interface Drill {
   load: Load
   writes: Successes
   reads: Successes
+  pages: Successes
+  console: ConsoleTraffic
   faults: Fault[]
   /** Undefined where Prometheus is not installed. */
   alerts?: Alerts
@@ -109,7 +117,11 @@ export async function drillCluster({
     )
   }
   await stop()
-  const broken = [...drill.load.broken, ...reports.flatMap((report) => report.broken)]
+  const broken = [
+    ...drill.load.broken,
+    ...drill.console.broken,
+    ...reports.flatMap((report) => report.broken),
+  ]
   for (const node of drill.nodes) {
     if (node.wasUnhealthySince(Date.now() + 1)) broken.push(`${node.name} ended by itself`)
     const status = await node.stop()
@@ -144,10 +156,17 @@ async function startTraffic(
   folder: string,
   resources: AsyncDisposableStack,
 ): Promise<Traffic> {
-  const environment = { ...SETTINGS, DATABASE_URL: servers.urls.hosts }
-  const { accountId, token } = await withRecords(environment, async (trx) => {
+  const { hosts, standbys } = servers.urls
+  const environment = { ...SETTINGS, DATABASE_URL: hosts, DATABASE_READ_URL: standbys }
+  const { accountId, token, session } = await withRecords(environment, async (trx) => {
     const { scope, token } = await newAccount(trx)
-    return { accountId: scope.accountId, token }
+    const device = {
+      userId: (await findOwner(scope))?.id ?? '',
+      ip: '127.0.0.1',
+      userAgent: 'drill',
+    }
+    const session = await startSession(scope, device, new Date())
+    return { accountId: scope.accountId, token, session: session.token }
   })
   const config = readConfig(environment)
   const db = openDatabase(config.database)
@@ -166,7 +185,7 @@ async function startTraffic(
   )
   resources.defer(async () => void (await Promise.all(nodes.map((node) => node.kill()))))
   await Promise.all(nodes.map((node) => node.start()))
-  const [writes, reads] = [new Successes(), new Successes()]
+  const [writes, reads, pages] = [new Successes(), new Successes(), new Successes()]
   const load = startLoad({
     cluster: { nodes, token },
     seed: 'cluster',
@@ -174,11 +193,12 @@ async function startTraffic(
     onAcknowledged: (node, startedAt) => writes.add(node, startedAt),
   })
   const stopReads = startReads(nodes, token, reads)
+  const traffic = { load, writes, reads, pages, console: startConsole(nodes, session, pages) }
   return {
-    drill: { servers, db, nodes, folder, receiver, load, writes, reads, faults: [] },
+    drill: { servers, db, nodes, folder, receiver, ...traffic, faults: [] },
     webhookId,
     async stop() {
-      await Promise.all([load.stop(), stopReads()])
+      await Promise.all([load.stop(), stopReads(), traffic.console.stop()])
       await settle(db)
     },
   }
@@ -188,7 +208,7 @@ async function causeFault(
   drill: Drill,
   { name, lastsMs, alerts: expected = [], begin }: ClusterFault,
 ): Promise<FaultReport> {
-  const { servers, load, nodes, writes, reads } = drill
+  const { servers, load, nodes, writes, reads, pages } = drill
   await servers.untilHealthy()
   const leader = await servers.findLeader()
   if (!leader) throw new Error('There is no primary')
@@ -230,6 +250,8 @@ async function causeFault(
     lost,
     withoutWritesMs: nodes.map((node) => writes.longestGapMs(node, from, to)),
     withoutReadsMs: nodes.map((node) => reads.longestGapMs(node, from, to)),
+    withoutConsoleMs: nodes.map((node) => pages.longestGapMs(node, from, to)),
+    consoleLagMs: drill.console.longestLagMs(from, to),
     afterPromotionMs,
     responses: difference(load.responses, before.responses),
     ...(await findLateDeliveries(drill, from)),

@@ -31,8 +31,8 @@ export interface Servers extends AsyncDisposable {
   haproxy: Program
   /** Between the nodes and HAProxy. */
   haproxyLink: Link
-  /** The database through HAProxy, and with all hosts. */
-  urls: { proxy: string; hosts: string }
+  /** The database through HAProxy and with all hosts, and the standbys through HAProxy. */
+  urls: { proxy: string; hosts: string; standbys: string }
   /** Undefined while there is none. */
   findLeader(): Promise<Member | undefined>
   isPrimary(member: Member): Promise<boolean>
@@ -105,9 +105,9 @@ export async function startServers(programs: Programs, folder: string): Promise<
   process.once('exit', () => {
     for (const each of [...launchedPrograms, ...members]) each.signal('SIGKILL')
   })
-  const haproxyPort = await freePort()
+  const [haproxyPort, standbysPort] = [await freePort(), await freePort()]
   const haproxyFile = join(folder, 'haproxy.cfg')
-  writeFileSync(haproxyFile, haproxyConfiguration(haproxyPort, members))
+  writeFileSync(haproxyFile, haproxyConfiguration(haproxyPort, standbysPort, members))
   const haproxy = launch('haproxy', programs.haproxy, ['-f', haproxyFile, '-db'])
   haproxy.start()
   const haproxyLink = stopping.use(await startLink(await freePort(), haproxyPort))
@@ -121,6 +121,7 @@ export async function startServers(programs: Programs, folder: string): Promise<
     urls: {
       proxy: `postgres://muster:${PASSWORD}@127.0.0.1:${haproxyLink.port}/muster`,
       hosts: `postgres://muster:${PASSWORD}@${hosts}/muster?target_session_attrs=read-write`,
+      standbys: `postgres://muster:${PASSWORD}@127.0.0.1:${standbysPort}/muster`,
     },
     findLeader,
     isPrimary,
@@ -197,10 +198,12 @@ function patroniConfiguration(name: string, ports: Ports, folder: string, bin: s
   })
 }
 
-function haproxyConfiguration(port: number, members: Member[]): string {
-  let text = readFileSync(new URL('haproxy.cfg', RECIPE), 'utf8').replaceAll(':5000', `:${port}`)
+function haproxyConfiguration(port: number, standbysPort: number, members: Member[]): string {
+  let text = readFileSync(new URL('haproxy.cfg', RECIPE), 'utf8')
+    .replaceAll(':5000', `:${port}`)
+    .replaceAll(':5001', `:${standbysPort}`)
   for (const [index, { restPort, link }] of members.entries())
-    text = text.replace(
+    text = text.replaceAll(
       `10.0.0.${index + 1}:5432 check port 8008`,
       `127.0.0.1:${link.port} check port ${restPort}`,
     )
@@ -331,6 +334,27 @@ export async function useConnections({ link }: Member, used: number): Promise<()
   }
   return () => {
     for (const client of clients) client.end().catch(nothing)
+  }
+}
+
+/** The standbys receive changes meanwhile, and do not show them. Patroni would end `pg_wal_replay_pause()`. Returns
+ *  what ends the freeze. */
+export async function freezeReplay(standbys: Member[]): Promise<() => void> {
+  const ids = await Promise.all(standbys.map(findReplayId))
+  signalAll(ids, 'SIGSTOP')
+  return () => signalAll(ids, 'SIGCONT')
+}
+
+async function findReplayId({ link }: Member): Promise<number> {
+  const client = new pg.Client({ connectionString: superuserUrl(link.port) })
+  await client.connect()
+  try {
+    const { rows } = await client.query(
+      `select pid from pg_stat_activity where backend_type = 'startup'`,
+    )
+    return rows[0].pid
+  } finally {
+    await client.end()
   }
 }
 
