@@ -3,6 +3,7 @@
 import { constants, existsSync } from 'node:fs'
 import { access, statfs } from 'node:fs/promises'
 import { Clock } from '../records/database/clock.ts'
+import { countChecksumFailures } from '../records/database/damage.ts'
 import { findLastBackup } from '../records/database/last-backup.ts'
 import { DEFAULT_LIMITS } from '../records/database/limits.ts'
 import { listPendingMigrations } from '../records/database/migrate.ts'
@@ -102,6 +103,14 @@ export async function checkPostgresSettings({ db }: Installation): Promise<Findi
           `Set ${name} = on.`,
         ),
       )
+  const failures = await countChecksumFailures(db)
+  if (failures > 0)
+    findings.push(
+      warning(
+        `PostgreSQL has found ${failures} wrong checksums since its statistics were last reset.`,
+        'See "MusterDatabaseDamaged" in docs/operations.md.',
+      ),
+    )
   if (settings.synchronous_commit === 'off')
     findings.push(
       warning(

@@ -73,6 +73,8 @@ async function acquireAdvisoryLock(client: pg.Client): Promise<void> {
 export async function migrate(db: Db): Promise<string[]> {
   await createMigrationsTable(db)
   const pending = await listPending(db)
+  // The index of a large table must not be built in memory.
+  if (db.dialect === 'sqlite') await db.write.raw('pragma temp_store = FILE')
   for (const { name, checksum, load } of pending) {
     const { up } = await load()
     await db.write.transaction(async (trx) => {

@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, inject, test } from 'vitest'
 import { openDatabase } from '../../records/database/open.ts'
+import { newMuster } from '../cli/muster.ts'
 import { type AppOptions, startApp, type TestApp, until } from '../helpers.ts'
 import { startPostgres } from '../postgres.ts'
 
@@ -79,6 +80,10 @@ test.skipIf(inject('database') !== 'postgres')(
     await until('the node is ready', async () => (await findReasons(app)).length === 0, 30_000)
     expect((await client.get('/participants')).status).toBe(500)
     await expectNoticed(logged)
+    await using muster = await newMuster()
+    expect((await muster.json(['doctor'], { environment })).findings).toContainEqual(
+      expect.objectContaining({ level: 'warning', text: expect.stringContaining('checksums') }),
+    )
     const admin = openDatabase({ databaseUrl: environment.DATABASE_URL })
     await admin.write.raw('select pg_stat_reset()')
     await admin.close()
