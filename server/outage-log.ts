@@ -12,8 +12,9 @@ const QUIET_MS = 1_500
 const FIRST_SUMMARY_MS = 1_000
 /** The most different texts of errors in a summary. */
 const MAX_TEXTS = 5
-/** pino's number of the level `warn`. */
+/** pino's numbers of the levels. */
 const WARN = 40
+const FATAL = 60
 
 const probes = new WeakMap<Logger, () => Promise<unknown>>()
 
@@ -27,7 +28,7 @@ export function setOutageProbe(log: Logger, probe: () => Promise<unknown>): void
 export function summariseOutages(): LogMethodHook {
   let outage: Outage | undefined
   return function logMethod(input, method, level) {
-    if (level < WARN) return method.apply(this, input)
+    if (level < WARN || level >= FATAL) return method.apply(this, input)
     const [fields, message] = input as unknown[]
     const error = toError((fields as { err?: unknown } | undefined)?.err)
     if (!isUnavailable(error)) return method.apply(this, input)

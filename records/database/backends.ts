@@ -132,6 +132,9 @@ export class BoundedConnection extends pg.Client {
     this.#backends = backends()
     this.#cancelAfterMs = cancelAfterMs
     this.on('drain', () => this.#becomeIdle())
+    // A pool listens for errors only from the callback of `connect` on, which is too late when PostgreSQL ends the
+    // session in the message that opens it. Without a listener, the error would end the process.
+    this.on('error', () => undefined)
   }
 
   /** A late cancel request could cancel the next statement, so the connection must be closed after one. */

@@ -70,6 +70,25 @@ export interface TcpProxy extends AsyncDisposable {
   holdAt(text: string): void
   /** How many connections have stopped. */
   heldConnections(): number
+  /** From now on until it is called with false, ends each session in the message that opens it. */
+  endOpening(isEnding: boolean): void
+}
+
+/** ReadyForQuery and an ErrorResponse, see "54.7. Message Formats" in the manual of PostgreSQL. */
+const READY = Buffer.from('Z\0\0\0\x05I')
+const ENDED = newErrorResponse({
+  S: 'FATAL',
+  V: 'FATAL',
+  C: '57P01',
+  M: 'unexpected postmaster exit',
+})
+
+function newErrorResponse(fields: Record<string, string>): Buffer {
+  const texts = Object.entries(fields).map(([code, text]) => `${code}${text}\0`)
+  const body = Buffer.from(`${texts.join('')}\0`)
+  const head = Buffer.from('E\0\0\0\0')
+  head.writeInt32BE(body.length + 4, 1)
+  return Buffer.concat([head, body])
 }
 
 export type CutTime = 'before' | 'after'
@@ -81,6 +100,7 @@ export async function startTcpProxy(url: string, afterMs: number): Promise<TcpPr
   let nextCut: { text: string; when: CutTime } | undefined
   let heldText: string | undefined
   let held = 0
+  let isEnding = false
   const server = createTcpServer((incoming) => {
     const outgoing = connect(Number(target.port), target.hostname)
     incoming.on('data', (data) => {
@@ -103,7 +123,12 @@ export async function startTcpProxy(url: string, afterMs: number): Promise<TcpPr
         other.destroy()
       })
     }
-    outgoing.pipe(incoming)
+    if (isEnding)
+      outgoing.on('data', (chunk: Buffer) => {
+        if (chunk.includes(READY)) incoming.end(Buffer.concat([chunk, ENDED]))
+        else incoming.write(chunk)
+      })
+    else outgoing.pipe(incoming)
     incoming.on('data', (chunk: Buffer) => {
       if (heldText === undefined || !chunk.includes(heldText)) outgoing.write(chunk)
       else {
@@ -132,6 +157,9 @@ export async function startTcpProxy(url: string, afterMs: number): Promise<TcpPr
       heldText = text
     },
     heldConnections: () => held,
+    endOpening(isEndingNow) {
+      isEnding = isEndingNow
+    },
     async [Symbol.asyncDispose]() {
       clearTimeout(opening)
       cut()

@@ -4,16 +4,18 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
 import { transaction } from '../../records/database/transaction.ts'
 import { pauseDeliveries, unpauseDeliveries } from '../../records/delivery-pause.ts'
-import { type Cluster, type Node, openCluster } from '../chaos/cluster.ts'
+import { type Cluster, NODE_SETTINGS, type Node, newNode, openCluster } from '../chaos/cluster.ts'
 import { until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { create } from './load.ts'
+import { startTcpProxy } from './proxy.ts'
 
 /** Well below the expiry of a lease, which takes 10 to 17 s. The machine may be busy. */
 const SOON_MS = 8_000
 const RESPONSE_MS = 5_000
 /** PostgreSQL ends a transaction that waits this long for its worker. */
 const MAX_WAIT_MS = 10_000
+const ENDING_MS = 2_000
 
 async function createParticipant({ token }: Cluster, { url }: Node): Promise<void> {
   const body = { full_name: 'Ada Lovelace' }
@@ -113,4 +115,34 @@ test.skipIf(inject('database') !== 'postgres')(
     expect(await frozen.stop()).toBe(0)
   },
   120_000,
+)
+
+test.skipIf(inject('database') !== 'postgres')(
+  'PostgreSQL ends sessions in the message that opens them: the worker goes on',
+  async () => {
+    await using cluster = await openCluster({ kind: 'postgres' })
+    await using receiver = await startReceiver({ answers: [204] })
+    await cluster.addWebhook(receiver.url, ['participant.created'])
+    const [{ name }] = (await cluster.db.read.raw('select current_database() as name')).rows
+    await using proxy = await startTcpProxy(cluster.postgres?.url(name) ?? '', 0)
+    const node = newNode('node', 'all', {
+      environment: { ...NODE_SETTINGS, DATABASE_URL: proxy.url },
+      logFile: `${cluster.directory}/node.log`,
+    })
+    cluster.nodes.push(node)
+    await node.start()
+    proxy.endOpening(true)
+    proxy.cut()
+    await delay(ENDING_MS)
+    proxy.endOpening(false)
+    const accepted = (): Promise<boolean> =>
+      createParticipant(cluster, node).then(
+        () => true,
+        () => false,
+      )
+    await until('the node accepts a change', accepted, SOON_MS)
+    await receiver.received(1, SOON_MS)
+    expect(await node.stop()).toBe(0)
+  },
+  60_000,
 )

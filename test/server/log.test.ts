@@ -120,3 +120,12 @@ test('error: a plain object of the queue is logged without the values of its sta
   log.error({ err: { message: 'lost', code: '57P01', detail: 'Key (email)=(ada@example.com)' } })
   expect(lines[0]?.err).toEqual({ type: 'Object', message: 'lost', stack: '', code: '57P01' })
 })
+
+test('outage: the error that ends the process is logged', () => {
+  const lines: Line[] = []
+  const log = newLogger('error', { write: (line) => void lines.push(JSON.parse(line)) })
+  const err = Object.assign(new Error('lost'), { code: '57P01' })
+  log.error({ err }, 'The database cannot be reached or is overloaded')
+  log.fatal({ err }, 'An unexpected error ends the process')
+  expect(lines.map(({ level }) => level)).toEqual(['error', 'fatal'])
+})
