@@ -40,6 +40,15 @@ async function expectNoticed({ app, lines }: Awaited<ReturnType<typeof startLogg
   expect(found).toMatchObject([{ level: 'error', damage: expect.stringMatching(/./) }])
 }
 
+/** Overwrites the first page of a table that no connection for reads has read yet. */
+async function damageTable({ db, config: { database } }: TestApp, table: string): Promise<void> {
+  await db.write.raw('pragma wal_checkpoint(truncate)')
+  const { rootpage } = await db.read('sqlite_schema').where('name', table).first()
+  const [{ page_size: size }] = await db.read.raw('pragma page_size')
+  if (!('dataDir' in database)) throw new Error('SQLite has no DATABASE_URL')
+  await overwrite(join(database.dataDir, 'muster.sqlite'), (rootpage - 1) * size, size)
+}
+
 test.skipIf(inject('database') !== 'sqlite')(
   'a page of SQLite is overwritten: a check finds it without a request that reads it',
   async () => {
@@ -47,12 +56,20 @@ test.skipIf(inject('database') !== 'sqlite')(
     await using app = logged.app
     expect(await findReasons(app)).toEqual([])
     expect(await readReady(app)).toBe('1')
-    await app.db.write.raw('pragma wal_checkpoint(truncate)')
-    const { rootpage } = await app.db.read('sqlite_schema').where('name', 'payments').first()
-    const [{ page_size: size }] = await app.db.read.raw('pragma page_size')
-    if (!('dataDir' in app.config.database)) throw new Error('SQLite has no DATABASE_URL')
-    await overwrite(join(app.config.database.dataDir, 'muster.sqlite'), (rootpage - 1) * size, size)
+    await damageTable(app, 'payments')
     await expectNoticed(logged)
+  },
+)
+
+test.skipIf(inject('database') !== 'sqlite')(
+  'a page of SQLite is overwritten: a request that reads it shows it at once',
+  async () => {
+    await using app = await startApp()
+    const client = await app.newClient()
+    const { id } = (await client.post('/tasks', { title: 'Call back' })).body
+    await damageTable(app, 'tasks')
+    expect((await client.get(`/tasks/${id}`)).status).toBe(500)
+    expect(await findReasons(app)).toEqual(['damage'])
   },
 )
 
