@@ -12,6 +12,7 @@ const QUIET_MS = 1_500
 const FIRST_SUMMARY_MS = 1_000
 /** The most different texts of errors in a summary. */
 const MAX_TEXTS = 5
+const MAX_CHARACTERS = 200
 /** pino's numbers of the levels. */
 const WARN = 40
 const FATAL = 60
@@ -61,8 +62,8 @@ class Outage {
   add(message: string, error: Error): void {
     this.#failedAtMs = performance.now()
     this.#repeated[message] = (this.#repeated[message] ?? 0) + 1
-    // pg-boss adds the ID of its worker.
-    const text = error.message.replace(/ \(Queue: .*\)$/, '')
+    // pg-boss adds the ID of its worker. knex puts the statement before the text.
+    const text = error.message.replace(/ \(Queue: .*\)$/, '').slice(-MAX_CHARACTERS)
     if (this.#errors.size < MAX_TEXTS) this.#errors.add(text)
   }
 
