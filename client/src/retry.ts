@@ -7,14 +7,14 @@ interface RetryOptions {
   maxWaitMs: number
 }
 
-/** With these statuses and `Retry-After`, the service has changed nothing. 409 has the header only
+/** With these statuses and `Retry-After`, the service has changed nothing. 409 has `Retry-After` only
  *  while a request with the same `Idempotency-Key` is in progress. */
 const RETRYABLE_STATUSES = [409, 429]
 const FIRST_PAUSE_MS = 250
 
 /** Retries after the pause that the service asks for, and after a lost connection. Retries a change
- *  that may have been made only if it has an `Idempotency-Key`. Returns the response or throws the error at once if no retry is left, or if the pauses
- *  would add up to more than `maxWaitMs`. */
+ *  that may have been made only if it has an `Idempotency-Key`. Returns the response or throws the
+ *  error at once if no retry is left, or if the pauses would add up to more than `maxWaitMs`. */
 export async function fetchWithRetries(
   request: Request,
   { fetch, maxRetries, maxWaitMs }: RetryOptions,
