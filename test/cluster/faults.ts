@@ -53,7 +53,8 @@ export const clusterFaults: ClusterFault[] = [
   },
   {
     name: 'PostgreSQL of the primary killed',
-    lastsMs: 0,
+    // Patroni notices within loop_wait, and calls the primary healthy until then.
+    lastsMs: 10 * SECOND,
     begin(_, leader) {
       leader.signalPostgres('SIGKILL')
       return nothing
