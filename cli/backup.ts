@@ -43,7 +43,7 @@ async function backUp(shell: Shell, path: string, { keep }: { keep?: number }): 
     const file = keep === undefined ? resolve(path) : resolve(path, backupName(takenAt))
     const { byteSize, accounts, newestEventAt } = await writeBackup(db, file)
     await recordBackup(dataDir, { file, takenAt: takenAt.getTime() })
-    const deleted = keep === undefined ? [] : await deleteOldBackups(resolve(path), keep)
+    const deleted = keep === undefined ? [] : await deleteOldBackups(file, keep)
     const newestEvent = formatTime(newestEventAt)
     return {
       document: { file, byte_size: byteSize, accounts, newest_event_at: newestEvent, deleted },

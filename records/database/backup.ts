@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { link, open, readdir, rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { Refused } from '../../errors.ts'
 import { errorCode } from './errors.ts'
 import type { Db } from './open.ts'
@@ -44,7 +44,8 @@ export async function writeBackup({ write }: Db, file: string): Promise<Backup> 
   } catch (error) {
     throw toRefused(file, error) ?? error
   } finally {
-    await rm(draft, { force: true })
+    // Fails when the folder of `file` is a file. The error that was thrown before says so.
+    await rm(draft, { force: true }).catch(() => undefined)
   }
 }
 
@@ -76,12 +77,16 @@ export function backupName(at: Date): string {
   return `muster-${at.toISOString().replace(/[-:]|\.\d+/g, '')}.sqlite`
 }
 
-/** Deletes all but the newest `keep` backups of `folder`, and returns the deleted files. Leaves files
- *  with other names alone. */
-export async function deleteOldBackups(folder: string, keep: number): Promise<string[]> {
+/** Deletes all but the newest `keep` backups of the folder of `newest`, and returns the deleted files.
+ *  Leaves files with other names alone. A name after that of `newest` is older: the clock was wrong. */
+export async function deleteOldBackups(newest: string, keep: number): Promise<string[]> {
+  const folder = dirname(newest)
   const names = (await readdir(folder)).filter((name) => NAME.test(name)).sort()
-  const files = names.slice(0, -keep).map((name) => join(folder, name))
-  for (const file of files) await rm(file)
+  const next = names.indexOf(basename(newest)) + 1
+  const byAge = [...names.slice(next), ...names.slice(0, next)]
+  const files = byAge.slice(0, -keep).map((name) => join(folder, name))
+  // Another backup may delete them meanwhile.
+  for (const file of files) await rm(file, { force: true })
   return files
 }
 
@@ -102,7 +107,7 @@ function toRefused(file: string, error: unknown): Refused | undefined {
     return new Refused(`${file} already exists. Choose another file name.`, { cause: error })
   if (code === 'ENOENT')
     return new Refused(`The folder of ${file} does not exist. Create it first.`, { cause: error })
-  if (['EACCES', 'EROFS', 'EISDIR', 'ENOTDIR'].includes(code))
+  if (['EACCES', 'EROFS', 'EISDIR', 'ENOTDIR', 'ENOSPC', 'SQLITE_FULL'].includes(code))
     return new Refused(`${file} cannot be written: ${(error as Error).message}`, { cause: error })
   return undefined
 }

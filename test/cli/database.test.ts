@@ -68,6 +68,17 @@ describe('backup', () => {
     )
   })
 
+  it('keeps the new backup when the clock was ahead at an earlier one', async () => {
+    await using muster = await newMuster()
+    await using folder = await newMuster()
+    await muster.run(['migrate'])
+    const names = ['muster-20260102T000000Z.sqlite', 'muster-20990101T000000Z.sqlite']
+    for (const name of names) await writeFile(join(folder.dataDir, name), '')
+    const { file, deleted } = await muster.json(['backup', '--keep', '2', folder.dataDir])
+    expect(deleted).toEqual([join(folder.dataDir, 'muster-20990101T000000Z.sqlite')])
+    expect((await readdir(folder.dataDir)).sort()).toEqual([names[0], basename(file)])
+  })
+
   it('deletes what a killed backup has left, but not the file of another backup that runs', async () => {
     await using muster = await newMuster()
     await using folder = await newMuster()
@@ -119,6 +130,11 @@ describe('backup', () => {
     expect(await muster.run(['backup', nowhere])).toMatchObject({
       status: 1,
       stderr: expect.stringContaining('nowhere/file does not exist. Create it first.'),
+    })
+
+    expect(await muster.run(['backup', '--keep', '1', file])).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(/^\S+\.sqlite cannot be written: ENOTDIR/),
     })
 
     const environment = { DATABASE_URL: 'postgres://127.0.0.1:1/muster', SECRET_KEY }
