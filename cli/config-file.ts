@@ -4,9 +4,10 @@ import { parseEnv } from 'node:util'
 import { Refused } from '../errors.ts'
 
 const OPTION = '--config'
-const COMMENT = /^\s*([#;].*)?$/
+/** Not \s: it includes the byte order mark, which would become a part of the first name. */
+const COMMENT = /^[ \t]*([#;].*)?$/
 /** A value with quotes inside, or with # outside quotes, means something else to each reader. */
-const ASSIGNMENT = /^\s*[A-Za-z_]\w*=("[^"\\]*"|'[^']*'|[^\s"'`#\\][^"'`#\\]*)?\s*$/
+const ASSIGNMENT = /^[ \t]*[A-Za-z_]\w*=("[^"\\]*"|'[^']*'|[^\s"'`#\\][^"'`#\\]*)?\s*$/
 
 /** Removes `--config FILE` from the arguments, and returns the variables of the file that
  *  `environment` does not set. Undefined: the arguments do not name a file. Throws `Refused`. */

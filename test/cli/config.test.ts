@@ -68,6 +68,7 @@ describe('--config', () => {
   it.each([
     ['no assignment', 'DATA_DIR'],
     ['a name that is none', 'export DATA_DIR=/x'],
+    ['a byte order mark', '\uFEFFDATA_DIR=/x'],
     ['# in a value without quotes', 'SECRET_KEY=secret#key'],
     ['a quote without its end', 'SECRET_KEY="secret'],
     ['text after the quotes', 'SECRET_KEY="secret" # mine'],
