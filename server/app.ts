@@ -45,7 +45,7 @@ export function createApp(services: AppServices): Koa<RequestState> {
   // `respondToErrors` handles all errors before the response has begun. Later errors arrive here,
   // for example when a client disconnects during a download.
   app.on('error', (error: NodeJS.ErrnoException) => {
-    if (!/^(EPIPE|ECONNRESET|ERR_STREAM_PREMATURE_CLOSE)$/.test(error.code ?? ''))
+    if (!/^(EPIPE|ECONNRESET|ETIMEDOUT|ERR_STREAM_PREMATURE_CLOSE)$/.test(error.code ?? ''))
       log.error({ err: error }, 'A response could not be sent')
   })
 

@@ -1,7 +1,7 @@
 /** Gathers the log lines of a database outage: every request and every worker loop reports it. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger, LoggerOptions } from 'pino'
-import { isUnavailable } from '../records/database/errors.ts'
+import { isContention, isUnavailable } from '../records/database/errors.ts'
 
 type LogMethodHook = NonNullable<NonNullable<LoggerOptions['hooks']>['logMethod']>
 
@@ -34,6 +34,7 @@ export function summariseOutages(): LogMethodHook {
     const error = toError((fields as { err?: unknown } | undefined)?.err)
     if (!isUnavailable(error)) return method.apply(this, input)
     if (outage) return outage.add(String(message), error)
+    if (isContention(error)) return method.apply(this, input)
     method.call(this, { ...(fields as object), outage: 'began' }, String(message))
     outage = new Outage(this)
     outage.watch().finally(() => {

@@ -89,6 +89,11 @@ export function isDamage(error: unknown): boolean {
   return /^SQLITE_(CORRUPT|NOTADB)/.test(errorCode(error))
 }
 
+/** Was one statement too slow, or did it wait too long for others? The database itself may be well. */
+export function isContention(error: unknown): boolean {
+  return /^(57014|55P03|40P01|40001)$/.test(errorCode(error))
+}
+
 /** Is the database unable to serve the request now, while the same request may succeed later (503)?
  *  Includes the failures of the storage, except 58030 (io_error). */
 export function isUnavailable(error: unknown): boolean {

@@ -129,3 +129,14 @@ test('outage: the error that ends the process is logged', () => {
   log.fatal({ err }, 'An unexpected error ends the process')
   expect(lines.map(({ level }) => level)).toEqual(['error', 'fatal'])
 })
+
+test('a statement that takes too long is no outage', () => {
+  const lines: Line[] = []
+  const log = newLogger('error', { write: (line) => void lines.push(JSON.parse(line)) })
+  for (const requestId of ['first', 'second']) {
+    const err = Object.assign(new Error('canceling statement'), { code: '57014' })
+    log.error({ err, requestId }, 'The database cannot be reached or is overloaded')
+  }
+  expect(lines).toMatchObject([{ requestId: 'first' }, { requestId: 'second' }])
+  for (const line of lines) expect(line).not.toHaveProperty('outage')
+})
