@@ -49,6 +49,11 @@ settings=$root/etc/muster.env
 if [ -e "$settings" ]; then
   # The file may have secrets.
   step chmod o= "$settings"
+  # Units of earlier versions had settings of their own.
+  grep -v '^#' deploy/muster.env | while read -r setting; do
+    grep -q "^${setting%%=*}=" "$settings" ||
+      echo "Warning: $settings does not set ${setting%%=*}. A new installation has $setting." >&2
+  done
 else
   step install -m 600 deploy/muster.env "$settings"
 fi

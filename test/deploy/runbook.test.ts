@@ -169,6 +169,24 @@ test.skipIf(!canFollow)(
   },
 )
 
+test.skipIf(!canFollow)('install.sh: names the settings that an older file lacks', async () => {
+  await using machine = await newMachine()
+  await machine.addVersion('1.2.0')
+  const script = join(machine.folder, 'opt/muster/1.2.0/deploy/install.sh')
+  const install = () => spawnSync(script, ['--root', machine.folder], { encoding: 'utf8' })
+  expect(install()).toMatchObject({ status: 0, stderr: '' })
+  expect(install()).toMatchObject({ status: 0, stderr: '' })
+  const settings = join(machine.folder, 'etc/muster.env')
+  await writeFile(settings, 'BASE_URL=https://example.com\nNODE_ENV=production\n#DATA_DIR=/x\n')
+  const { status, stderr } = install()
+  expect(status).toBe(0)
+  expect(stderr.split('\n')).toEqual([
+    `Warning: ${settings} does not set DATA_DIR. A new installation has DATA_DIR=/var/lib/muster.`,
+    `Warning: ${settings} does not set METRICS_PORT. A new installation has METRICS_PORT=9464.`,
+    '',
+  ])
+})
+
 test.skipIf(!canFollow)(
   'install.sh: --dry-run changes nothing, and other folders are refused',
   async () => {
