@@ -10,7 +10,7 @@ async function findReasons(app: TestApp): Promise<string[]> {
 /** The reasons that `muster_ready` reports. */
 async function findReportedReasons(app: TestApp): Promise<(string | undefined)[]> {
   const { text } = await app.call('GET', '/metrics')
-  expect(text.match(/^muster_ready\{/gm)).toHaveLength(6)
+  expect(text.match(/^muster_ready\{/gm)).toHaveLength(7)
   return [...text.matchAll(/^muster_ready\{reason="(\w+)"\} 0$/gm)].map(([, reason]) => reason)
 }
 
