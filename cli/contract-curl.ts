@@ -1,18 +1,15 @@
 /** Writes a request of a contract test as a curl command. */
-import type { Request } from '../scripts/contract/request.ts'
+import { authorizationOf, type Request } from '../scripts/contract/request.ts'
 import { quoteForShell } from '../web/shared/shell.ts'
 
 /** A line for a POSIX shell. `$KEY` stands for `mainKey`, the Full Access key of the tested
  *  account, and `$OTHER_KEY` for every other API key, because keys must not appear in reports. */
-export function toContractCurl(
-  url: string,
-  { method, path, headers, body, key }: Request,
-  mainKey: string,
-): string {
+export function toContractCurl(url: string, request: Request, mainKey: string): string {
+  const { method, path, headers, body, key } = request
   const options = [`-X ${method}`, quoteForShell(url + path)]
   if (key !== null) {
     const variable = key === mainKey ? '$KEY' : '$OTHER_KEY'
-    options.push(`-H "Authorization: Bearer ${variable}"`)
+    options.push(`-H "Authorization: ${authorizationOf(request, variable)}"`)
   }
   for (const [name, value] of Object.entries(headers))
     options.push(`-H ${quoteForShell(value === '' ? `${name};` : `${name}: ${value}`)}`)

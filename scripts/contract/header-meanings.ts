@@ -24,12 +24,21 @@ export function assertHeaderMeanings(
   response: ReceivedResponse,
 ): void {
   assertCommonHeaders(contract, request, response)
-  for (const header of declared ? listWordedHeaders(declared) : []) {
-    const value = response.headers.get(header.name)
-    const problem = value === null ? undefined : findProblem(header, value, response)
-    if (problem !== undefined)
-      throw broken(request, `${response.status}: ${header.name} is ${value}, ${problem}`)
+  const problem = declared && findHeaderProblem(declared, response.headers)
+  if (problem !== undefined) throw broken(request, `${response.status}: ${problem}`)
+}
+
+/** The first header of the response whose value is wrong, and why. Undefined if all are right. */
+export function findHeaderProblem(
+  declared: OperationResponse,
+  headers: Headers,
+): string | undefined {
+  for (const header of listWordedHeaders(declared)) {
+    const value = headers.get(header.name)
+    const problem = value === null ? undefined : findProblem(header, value, headers)
+    if (problem !== undefined) return `${header.name} is ${value}, ${problem}`
   }
+  return undefined
 }
 
 function assertCommonHeaders(
@@ -46,11 +55,7 @@ function assertCommonHeaders(
 }
 
 /** Why the value is wrong. Undefined if it is right. */
-function findProblem(
-  header: WordedHeader,
-  value: string,
-  { headers }: ReceivedResponse,
-): string | undefined {
+function findProblem(header: WordedHeader, value: string, headers: Headers): string | undefined {
   const date = Date.parse(headers.get('date') ?? '')
   const nowSeconds = (Number.isNaN(date) ? Date.now() : date) / 1000
   const { 'x-epoch-seconds': epoch, 'x-at-most': most, 'x-parameters': parameters = {} } = header

@@ -5,7 +5,7 @@ import * as https from 'node:https'
 import { text as readText } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseJson } from '../model/json.ts'
-import type { ReceivedResponse, Request } from './request.ts'
+import { authorizationOf, type ReceivedResponse, type Request } from './request.ts'
 
 const TIMEOUT_MS = 30_000
 /** The longest `Retry-After` that the client waits for. */
@@ -90,17 +90,15 @@ export class HttpClient {
     )
   }
 
-  async #send(
-    { method, path, headers, body, key }: Request,
-    agent: http.Agent,
-  ): Promise<ReceivedResponse> {
+  async #send(request: Request, agent: http.Agent): Promise<ReceivedResponse> {
+    const { method, path, headers, body, key } = request
     const sent = this.#http.request(this.#url + path, {
       method,
       agent,
       headers: {
         Accept: '*/*',
         ...headers,
-        ...(key === null ? {} : { Authorization: `Bearer ${key}` }),
+        ...(key === null ? {} : { Authorization: authorizationOf(request, key) }),
         ...(body === undefined ? {} : { 'Content-Length': Buffer.byteLength(body) }),
       },
       signal: AbortSignal.timeout(TIMEOUT_MS),

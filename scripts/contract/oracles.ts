@@ -62,13 +62,16 @@ export const ORACLES: readonly Oracle[] = [
   {
     name: 'requires an API key with the permission',
     promise:
-      'Without a valid key: 401. Without the permission: 403, and nothing changes. A Read Only key can read.',
+      'Without a valid key: 401. Without the permission: 403, and nothing changes. A Read Only key can read. ' +
+      'The case of the authentication scheme has no meaning.',
     isFor: always,
     listChecks: keyChecks,
   },
   {
     name: 'refuses other URLs and methods',
-    promise: 'Unknown IDs get 404, broken URLs 400 or 414, and other methods 405 with Allow.',
+    promise:
+      'Unknown IDs get 404, broken URLs 400 or 414, and other methods 405 with Allow. The longest URL is accepted, ' +
+      'and a parameter without = is empty.',
     isFor: always,
     listChecks: urlChecks,
   },
@@ -82,14 +85,16 @@ export const ORACLES: readonly Oracle[] = [
   },
   {
     name: 'answers HEAD as GET',
-    promise: 'HEAD has the status and the headers of GET, and no body.',
+    promise:
+      'HEAD has the status and the headers of GET, and no body. Also for errors and for 304.',
     isFor: isRead,
     needs: 'a GET operation',
     listChecks: headChecks,
   },
   {
     name: 'accepts only a JSON body',
-    promise: 'Malformed, missing, oversized and mislabelled bodies get 400, 413 or 415.',
+    promise:
+      'Malformed, missing, oversized and mislabelled bodies get 400, 413 or 415. The largest body is accepted.',
     isFor: ({ body }) => body !== null,
     needs: 'an operation with a body',
     listChecks: bodyChecks,
@@ -105,7 +110,7 @@ export const ORACLES: readonly Oracle[] = [
   {
     name: 'does not repeat a request with the same idempotency key',
     promise:
-      'A repeated or simultaneous request has one effect. A refused request leaves its key free.',
+      'A repeated or simultaneous request has one effect. A refused request leaves its key free. Another operation refuses the key.',
     isFor: (operation) => findIdempotencyKey(operation) !== undefined,
     needs: 'an operation with a header that has x-idempotency-key',
     listChecks: idempotencyChecks,

@@ -9,6 +9,12 @@ export interface Request {
   body?: string
   /** API key; null sends no Authorization header. */
   key: string | null
+  /** The scheme of the Authorization header. `Bearer` is the default. */
+  scheme?: string
+}
+
+export function authorizationOf({ scheme = 'Bearer' }: Request, key: string): string {
+  return `${scheme} ${key}`
 }
 
 export interface ReceivedResponse {
@@ -19,9 +25,8 @@ export interface ReceivedResponse {
   json: unknown
 }
 
-/** One byte more than a request body may have. */
-export const TOO_MANY_BODY_BYTES = 1024 * 1024 + 1
+/** The most bytes of a request body. A longer one gets 413. */
+export const MAX_BODY_BYTES = 1024 * 1024
 
-/** More than servers commonly accept in a URL, but less than Node's default limit of 16 KiB for the
- *  URL and all headers. */
-export const LONG_URL_CHARACTERS = 9000
+/** The most bytes of a URL: path and query. A longer one gets 414. */
+export const MAX_URL_BYTES = 8 * 1024

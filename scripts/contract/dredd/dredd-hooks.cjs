@@ -1,5 +1,5 @@
 // Dredd loads this file with `require`, and gives `hooks` to no other module.
-// dredd.ts, in the same process, sets the global function.
+// dredd.ts, in the same process, sets the global functions.
 const hooks = require('hooks')
 hooks.beforeEach((transaction, done) => {
   globalThis.beforeDreddTransaction(transaction).then(
@@ -9,4 +9,8 @@ hooks.beforeEach((transaction, done) => {
       done()
     },
   )
+})
+hooks.afterEach((transaction, done) => {
+  transaction.fail ||= globalThis.afterDreddTransaction(transaction)
+  done()
 })

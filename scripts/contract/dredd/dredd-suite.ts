@@ -1,6 +1,7 @@
 /** Runs Dredd. Each transaction is a request and the declared response that it must get. Before
  *  each transaction, `prepare` creates new records and makes its status occur. */
 import type { Contract } from '../../model/contract.ts'
+import { findHeaderProblem } from '../header-meanings.ts'
 import { HttpClient } from '../http-client.ts'
 import type { Request } from '../request.ts'
 import { prepareRecords } from '../test-records.ts'
@@ -29,12 +30,18 @@ export async function runDreddSuite(
 ): Promise<DreddResult> {
   const client = new HttpClient(servers.app.url, [])
   const declared = new Map<string, DeclaredResponse>()
-  const { statistics, passed, failures } = await runDredd(servers.app.url, async (transaction) => {
-    const response = declaredResponse(contract, transaction)
-    transaction.skip = !ids.includes(response.operation.id)
-    if (transaction.skip) return
-    declared.set(transaction.id, response)
-    await prepare({ contract, servers, client }, transaction, response)
+  const { statistics, passed, failures } = await runDredd(servers.app.url, {
+    async prepare(transaction) {
+      const response = declaredResponse(contract, transaction)
+      transaction.skip = !ids.includes(response.operation.id)
+      if (transaction.skip) return
+      declared.set(transaction.id, response)
+      await prepare({ contract, servers, client }, transaction, response)
+    },
+    findProblem({ id, real }) {
+      const { response } = declared.get(id) ?? {}
+      return response && real && findHeaderProblem(response, new Headers(real.headers))
+    },
   }).finally(() => client.close())
   // Dredd silently drops transactions that it does not understand.
   const tested = contract.operations.filter(({ id }) => ids.includes(id))

@@ -27,6 +27,8 @@ export interface Transaction {
     body?: string
     bodySchema?: string
   }
+  /** Undefined until the response arrives. */
+  real?: { headers: Record<string, string> }
 }
 
 /** A response that the contract declares, and for which Dredd has a transaction. */
@@ -64,11 +66,17 @@ function mendBracketedNames(): void {
 }
 
 /** Runs every transaction of openapi.yaml against the URL `endpoint`. Before each transaction,
- *  `prepare` changes it so that its declared status occurs, or skips it. `passed` has the IDs of
- *  transactions. */
+ *  `prepare` changes it so that its declared status occurs, or skips it. `findProblem` returns why a
+ *  response is wrong that Dredd accepts. `passed` has the IDs of transactions. */
 export async function runDredd(
   endpoint: string,
-  prepare: (transaction: Transaction) => Promise<void>,
+  {
+    prepare,
+    findProblem,
+  }: {
+    prepare(transaction: Transaction): Promise<void>
+    findProblem(transaction: Transaction): string | undefined
+  },
 ): Promise<{ statistics: Statistics; passed: string[]; failures: string[] }> {
   mendBracketedNames()
   const Dredd = require('dredd') as new (
@@ -83,7 +91,10 @@ export async function runDredd(
   emitter.on('test fail', (test: { title: string; message: string }) =>
     failures.push(`${test.title}: ${test.message}`),
   )
-  Object.assign(globalThis, { beforeDreddTransaction: prepare })
+  Object.assign(globalThis, {
+    beforeDreddTransaction: prepare,
+    afterDreddTransaction: findProblem,
+  })
   const dredd = new Dredd({
     endpoint,
     path: [fileURLToPath(new URL('../../../openapi.yaml', import.meta.url))],

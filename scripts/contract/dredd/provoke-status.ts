@@ -1,6 +1,6 @@
 /** Changes a Dredd transaction so that the service responds with the transaction's status. */
 import { randomUUID } from 'node:crypto'
-import { LONG_URL_CHARACTERS, TOO_MANY_BODY_BYTES } from '../request.ts'
+import { MAX_BODY_BYTES, MAX_URL_BYTES } from '../request.ts'
 import type { DeclaredResponse, Transaction } from './dredd.ts'
 
 interface Account {
@@ -104,9 +104,9 @@ const BY_STATUS: Record<number, Provoke> = {
     request.headers['If-Match'] = '"another-version"'
   },
   413: ({ transaction: { request } }) => {
-    request.body = JSON.stringify({ full_name: 'x'.repeat(TOO_MANY_BODY_BYTES) })
+    request.body = JSON.stringify({ full_name: 'x'.repeat(MAX_BODY_BYTES) })
   },
-  414: ({ transaction }) => addQuery(transaction, 'x'.repeat(LONG_URL_CHARACTERS)),
+  414: ({ transaction }) => addQuery(transaction, 'x'.repeat(MAX_URL_BYTES)),
   415: ({ transaction: { request } }) => {
     request.headers['Content-Type'] = 'text/plain'
   },

@@ -5,7 +5,7 @@ import type { Operation } from '../../model/operations.ts'
 import { readWord } from '../../words/read.ts'
 import { assertStatus } from '../contract-broken.ts'
 import type { Request } from '../request.ts'
-import { type Check, prepareRequest, type Run } from '../run.ts'
+import { type Check, newRequest, prepareRequest, type Run } from '../run.ts'
 
 export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const { key, restrictedKey } = run.target
@@ -23,6 +23,7 @@ export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator
   const Authorization = `Basic ${btoa('user:password')}`
   const headers = { ...request.headers, Authorization }
   yield expect401('with a key of another scheme', { ...request, key: null, headers })
+  yield* schemeChecks(run, operation, path)
   if (restrictedKey === undefined) return
   const needsPermission = operation.responses.some(({ status }) => status === 403)
   const what = needsPermission ? 'a key without the permission' : 'a Read Only key'
@@ -39,6 +40,25 @@ export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator
       })
     },
   }
+}
+
+/** RFC 9110 §11.1: the case of a scheme has no meaning. */
+function* schemeChecks(run: Run, operation: Operation, path: string): Generator<Check> {
+  // The service refuses the unknown parameter, so that the request changes nothing.
+  const request = newRequest(run, operation, path, { query: { not_a_parameter: 1 } })
+  for (const scheme of ['bearer', 'BEARER'])
+    yield {
+      what: `with the scheme ${scheme}`,
+      async perform() {
+        const probe = { ...request, scheme }
+        const [{ status: expected }, { status }] = [
+          await run.send(operation, request),
+          await run.send(operation, probe),
+        ]
+        const what = `a key with the scheme ${scheme}`
+        assertStatus(probe, status, { check: 'ignored_auth', expected, what })
+      },
+    }
 }
 
 /** Changes the last character of the key. */

@@ -1,7 +1,7 @@
 /** Oracle: only a JSON body is accepted. */
 import type { Operation } from '../../model/operations.ts'
 import { assertStatus } from '../contract-broken.ts'
-import { TOO_MANY_BODY_BYTES } from '../request.ts'
+import { MAX_BODY_BYTES } from '../request.ts'
 import { type Check, newRequest, type Run } from '../run.ts'
 
 export async function* bodyChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
@@ -14,7 +14,8 @@ export async function* bodyChecks(run: Run, operation: Operation): AsyncGenerato
     ['text/plain', valid, { 'Content-Type': 'text/plain' }, 415],
     ['text/json', valid, { 'Content-Type': 'text/json' }, 415],
     ['another charset', valid, { 'Content-Type': 'application/json; charset=utf-16' }, 415],
-    ['an oversized body', 'x'.repeat(TOO_MANY_BODY_BYTES), json, 413],
+    ['the largest body', '{"not_a_field":1}'.padEnd(MAX_BODY_BYTES), json, 422],
+    ['an oversized body', 'x'.repeat(MAX_BODY_BYTES + 1), json, 413],
   ] as const)
     yield {
       what,

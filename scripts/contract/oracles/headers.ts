@@ -2,6 +2,7 @@
  *  the request. */
 import { randomUUID } from 'node:crypto'
 import type { Operation } from '../../model/operations.ts'
+import type { Schema } from '../../model/schema.ts'
 import { listWordedHeaders, type WordedHeader } from '../../words/headers.ts'
 import { ContractBroken } from '../contract-broken.ts'
 import type { Request } from '../request.ts'
@@ -38,26 +39,49 @@ function* echoChecks(
     const response = await run.send(operation, probe)
     return { probe, returned: response.headers.get(name) }
   }
-  yield {
-    what: `${echoed} of the client`,
-    async perform() {
-      const value = `contract.${randomUUID()}`
-      if (!isValid(schema, value)) return
-      const { probe, returned } = await send(value)
-      if (returned !== value) throw broken(probe, `${name} is ${returned} instead of ${value}`)
-    },
-  }
+  const { valid, invalid } = listEchoValues(schema)
+  for (const value of valid)
+    yield {
+      what: `${echoed} of the client: ${value.length} characters`,
+      async perform() {
+        const { probe, returned } = await send(value)
+        if (returned !== value) throw broken(probe, `${name} is ${returned} instead of ${value}`)
+      },
+    }
   yield {
     what: `an invalid ${echoed}, and requests without ${echoed}`,
     async perform() {
-      const sent = ['not valid!', undefined, undefined]
-      const used = new Set<string | null>(['not valid!'])
+      const sent = [...invalid, undefined, undefined]
+      const used = new Set<string | null>(invalid)
       for (const value of sent) {
         const { probe, returned } = await send(value)
         if (used.has(returned)) throw broken(probe, `${name} is ${returned} instead of a new value`)
         used.add(returned)
       }
     },
+  }
+}
+
+/** The longest value that the tests send. */
+const MAX_ECHO_CHARACTERS = 1024
+
+/** By the schema: valid are a usual value, all characters that can stand alone, and the shortest and
+ *  the longest text; invalid is a text that is one character too long. */
+function listEchoValues(schema: Schema): { valid: string[]; invalid: string[] } {
+  const fits = (value: string): boolean => isValid(schema, value)
+  const visible = Array.from({ length: 94 }, (_, index) => String.fromCharCode(0x21 + index))
+  const texts = Array.from({ length: MAX_ECHO_CHARACTERS }, (_, index) => 'x'.repeat(index + 1))
+  const byLength = texts.filter(fits)
+  const longest = byLength.at(-1) ?? ''
+  const valid = [
+    `contract.${randomUUID()}`,
+    visible.filter(fits).join(''),
+    byLength[0] ?? '',
+    longest,
+  ]
+  return {
+    valid: [...new Set(valid)].filter(fits),
+    invalid: ['not valid!', `${longest}x`].filter((value) => !fits(value)),
   }
 }
 

@@ -21,6 +21,10 @@ export function* idempotencyChecks(run: Run, operation: Operation): Generator<Ch
     what: 'the key of a refused request',
     perform: () => assertFreeAfterError(run, operation, key),
   }
+  yield {
+    what: 'the key of another operation',
+    perform: () => assertBoundToOperation(run, operation, key),
+  }
   yield { what: 'the same request at once', perform: () => assertOneEffect(run, operation, key) }
 }
 
@@ -83,6 +87,26 @@ async function assertFreeAfterError(
     expected: operation.success.status,
     what: 'the key of a refused request',
   })
+}
+
+/** Throws unless other operations refuse the request, although its key and body are the same. */
+async function assertBoundToOperation(
+  run: Run,
+  operation: Operation,
+  key: IdempotencyKey,
+): Promise<void> {
+  const request = await newKeyedRequest(run, operation, key)
+  await run.send(operation, request)
+  const others = run.contract.operations.filter(
+    (other) => other !== operation && findIdempotencyKey(other)?.name === key.name,
+  )
+  for (const other of others) {
+    const method = other.method.toUpperCase()
+    const probe = { ...request, method, path: await run.records.sharedPath(other) }
+    const { status } = await run.sendUnchecked(probe)
+    const what = `the ${key.name} of ${operation.id}`
+    assertStatus(probe, status, { check: 'idempotency', expected: 422, what })
+  }
 }
 
 /** Throws unless each of several simultaneous requests gets the same response, or 409 while the

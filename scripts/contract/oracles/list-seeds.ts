@@ -11,9 +11,9 @@ import { isValid } from '../values/validity.ts'
 
 const SEEDS = 6
 
-/** Upper and lower case, letters with accents, and two characters whose order by UTF-16 units is
+/** Upper and lower case, letters with accents, a space and a plus sign, and two characters whose order by UTF-16 units is
  *  the reverse of their order by code points. */
-const TEXTS = ['b', 'B', 'Éa', 'a', '\ufb01x', '😀']
+const TEXTS = ['b', 'B', 'É + a', 'a', '\ufb01x', '😀']
 const TIMES = [
   '2026-03-02T09:30:00.000Z',
   '2026-03-02T09:30:00.001Z',

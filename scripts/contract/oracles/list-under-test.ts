@@ -46,15 +46,17 @@ export class ListUnderTest {
     return parameter && inlineReferences(this.#run.contract.sources, parameter.schema)
   }
 
-  #request(query: Query): Request {
+  #request(query: Query, space = '%20'): Request {
     const all = { ...this.#limitingQuery, ...query }
-    return newRequest(this.#run, this.operation, this.#path, { query: all })
+    const request = newRequest(this.#run, this.operation, this.#path, { query: all })
+    return { ...request, path: request.path.replaceAll('%20', space) }
   }
 
   async #read(
     query: Query,
+    space?: string,
   ): Promise<{ request: Request; response: ReceivedResponse; items: unknown[] }> {
-    const request = this.#request(query)
+    const request = this.#request(query, space)
     const response = await this.#run.send(this.operation, request)
     const items = readPointer(response.json, this.words.items)
     if (response.status !== this.operation.success.status || !Array.isArray(items))
@@ -103,22 +105,24 @@ export class ListUnderTest {
   }
 
   /** Throws unless the list returns, for `query`, the records that `model` computes from all
-   *  records. Compares one page only, by default the first. Tries again if the list has changed
-   *  between the requests. */
+   *  records. Compares one page only, by default the first. `space` is what a space becomes in the
+   *  URL. Tries again if the list has changed between the requests. */
   async assertPage(
     query: Query,
     model: (records: unknown[]) => unknown[],
-    page?: { number: number; size: number },
+    {
+      number = 1,
+      size = this.maxSize,
+      space,
+    }: { number?: number; size?: number; space?: '+' } = {},
   ): Promise<void> {
-    const { number, size } = page ?? { number: 1, size: this.maxSize }
     const { page: names } = this.words
     for (let tries = 1; ; tries += 1) {
       const records = await this.readAll()
-      const { request, response, items } = await this.#read({
-        ...query,
-        [names.size]: size,
-        [names.parameter]: number,
-      })
+      const { request, response, items } = await this.#read(
+        { ...query, [names.size]: size, [names.parameter]: number },
+        space,
+      )
       const expected = model(records)
       const problem =
         this.#findMetaProblem(response, { number, size, total: expected.length }) ??

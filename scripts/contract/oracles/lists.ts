@@ -78,11 +78,17 @@ function* filterChecks(list: ListUnderTest, records: unknown[]): Generator<Check
     const schema = list.schemaOf(filter.parameter.name) ?? {}
     for (const values of chooseFilterValues(filter, schema, records)) {
       tried.push({ filter, values })
-      yield {
-        what: `${filter.parameter.name}: ${values.join(',')}`,
-        perform: () =>
-          list.assertPage(toQuery(filter, values), (all) => applyFilter(all, filter, values)),
-      }
+      const [what, query] = [
+        `${filter.parameter.name}: ${values.join(',')}`,
+        toQuery(filter, values),
+      ]
+      const model = (all: unknown[]) => applyFilter(all, filter, values)
+      yield { what, perform: () => list.assertPage(query, model) }
+      if (values.some((value) => value.includes(' ')))
+        yield {
+          what: `${what}, with + for a space`,
+          perform: () => list.assertPage(query, model, { space: '+' }),
+        }
     }
   }
   const [first] = tried

@@ -52,7 +52,8 @@ async function updateOne(
   body: JsonObject,
 ): Promise<void> {
   const read = newRequest(run, get, path)
-  const before = (await run.send(get, read)).json as JsonObject
+  const first = await run.send(get, read)
+  const before = first.json as JsonObject
   // Without a delay, two updates could have the same time.
   await delay(2 * TIME_PRECISION_MS)
   const request = await prepareRequest(run, operation, { body }, path)
@@ -61,6 +62,9 @@ async function updateOne(
   if (response.status !== operation.success.status) return
   const after = response.json as JsonObject
   assertChanges(run, operation, { request, before, after })
+  const [oldTag, newTag] = [first, response].map(({ headers }) => headers.get('etag'))
+  if (newTag !== null && newTag === oldTag && !isDeepStrictEqual(before, after))
+    throw broken(request, `the record changed, but its ETag is still ${newTag}`)
   await assertStored(run, operation, request, response)
 }
 

@@ -1,8 +1,16 @@
 /** Oracle: a URL or a method that the contract does not have is refused. */
 import type { Operation } from '../../model/operations.ts'
 import { assertStatus, ContractBroken } from '../contract-broken.ts'
-import { LONG_URL_CHARACTERS, type ReceivedResponse, type Request } from '../request.ts'
-import { type Check, prepareRequest, type Run, UNKNOWN_ID, withId } from '../run.ts'
+import { MAX_URL_BYTES, type ReceivedResponse, type Request } from '../request.ts'
+import {
+  type Check,
+  newRequest,
+  parametersIn,
+  prepareRequest,
+  type Run,
+  UNKNOWN_ID,
+  withId,
+} from '../run.ts'
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
@@ -23,9 +31,29 @@ export async function* urlChecks(run: Run, operation: Operation): AsyncGenerator
     yield expectStatus('an ID with NUL', withId(operation, path, '%00'), 404)
   }
   yield expectStatus('a broken percent-encoding', `${path}?x=%E0%A4%A`, 400)
-  if (operation.responses.some(({ status }) => status === 414))
-    yield expectStatus('a long URL', `${path}?${'x'.repeat(LONG_URL_CHARACTERS)}`, 414)
+  yield expectStatus('an unknown parameter without =', `${path}?not_a_parameter`, 422)
+  for (const { name } of parametersIn(operation, 'query'))
+    yield parameterWithoutValue(run, operation, `${path}?${encodeURIComponent(name)}`)
+  if (operation.responses.some(({ status }) => status === 414)) {
+    const urlOf = (bytes: number): string => `${path}?`.padEnd(bytes, 'x')
+    yield expectStatus('the longest URL', urlOf(MAX_URL_BYTES), 422)
+    yield expectStatus('a URL that is too long', urlOf(MAX_URL_BYTES + 1), 414)
+  }
   yield* methodChecks(run, operation, path)
+}
+
+/** A parameter without `=` has the empty text as its value (URL Standard, §5.1). */
+function parameterWithoutValue(run: Run, operation: Operation, path: string): Check {
+  const what = 'a parameter without ='
+  return {
+    what,
+    async perform() {
+      const probe = newRequest(run, operation, path)
+      const { status: expected } = await run.send(operation, { ...probe, path: `${path}=` })
+      const { status } = await run.send(operation, probe)
+      assertStatus(probe, status, { check: 'negative_data_rejection', expected, what })
+    },
+  }
 }
 
 /** Checks of OPTIONS and of the methods that the path does not have. None unless the operation is

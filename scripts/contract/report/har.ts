@@ -1,5 +1,5 @@
 /** The exchanges of failed checks as HTTP Archive 1.2. */
-import type { ReceivedResponse, Request } from '../request.ts'
+import { authorizationOf, type ReceivedResponse, type Request } from '../request.ts'
 import type { Exchange } from '../sender.ts'
 import type { Report } from './report.ts'
 
@@ -32,9 +32,10 @@ const UNKNOWN_SIZE = -1
 
 const COMMON = { httpVersion: 'HTTP/1.1', cookies: [], headersSize: UNKNOWN_SIZE }
 
-function toHarRequest(url: string, { method, path, headers, body, key }: Request): object {
+function toHarRequest(url: string, request: Request): object {
+  const { method, path, headers, body, key } = request
   const authorization: Record<string, string> =
-    key === null ? {} : { Authorization: `Bearer ${key}` }
+    key === null ? {} : { Authorization: authorizationOf(request, key) }
   const type = headers['Content-Type'] ?? ''
   return {
     ...COMMON,
