@@ -3,7 +3,7 @@
 import { constants, existsSync } from 'node:fs'
 import { access, statfs } from 'node:fs/promises'
 import { Clock } from '../records/database/clock.ts'
-import { countChecksumFailures } from '../records/database/damage.ts'
+import { findChecksumFailures } from '../records/database/damage.ts'
 import { findLastBackup } from '../records/database/last-backup.ts'
 import { DEFAULT_LIMITS } from '../records/database/limits.ts'
 import { listPendingMigrations } from '../records/database/migrate.ts'
@@ -103,7 +103,7 @@ export async function checkPostgresSettings({ db }: Installation): Promise<Findi
           `Set ${name} = on.`,
         ),
       )
-  const failures = await countChecksumFailures(db)
+  const { count: failures } = await findChecksumFailures(db)
   if (failures > 0)
     findings.push(
       warning(

@@ -1,6 +1,6 @@
 /** Looks for damaged pages in the background, and notes them in `db.storage`. */
 import type { Logger } from 'pino'
-import { countChecksumFailures, findDamagedTable } from '../records/database/damage.ts'
+import { findChecksumFailures, findDamagedTable } from '../records/database/damage.ts'
 import type { Db } from '../records/database/open.ts'
 import { type BackgroundWork, repeat } from '../runtime/run-loop.ts'
 
@@ -36,15 +36,15 @@ const newPageCheck =
   async (signal) =>
     (await findDamagedTable(db, signal)) ?? db.storage.damage
 
-/** Failures before the start of this node do not count. The count is smaller on a standby that has
- *  become the primary, or after an operator has reset it. */
+/** Failures before the start of this node do not count. A standby that becomes the primary may have
+ *  counted some of pages that were repaired long ago. */
 function newChecksumCheck(db: Db): Find {
-  let known = Number.POSITIVE_INFINITY
+  let startedAt: number | undefined
   return async () => {
-    const failures = await countChecksumFailures(db)
-    known = Math.min(known, failures)
-    return failures > known
-      ? `${failures - known} checksum failures since the start of this node`
+    const { lastAt, now } = await findChecksumFailures(db)
+    startedAt ??= now
+    return lastAt !== null && lastAt >= startedAt
+      ? `wrong checksum, read at ${new Date(lastAt).toISOString()}`
       : undefined
   }
 }

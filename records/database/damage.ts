@@ -44,12 +44,23 @@ async function findDamageOf(
   }
 }
 
-/** PostgreSQL: how often it has read a page with a wrong checksum. 0 without data checksums. */
-export async function countChecksumFailures({ read }: Db): Promise<number> {
-  const [row] = await select<{ failures: number | null }>(
+interface ChecksumFailures {
+  /** How often PostgreSQL has read a page with a wrong checksum. 0 without data checksums. */
+  count: number
+  /** Epoch milliseconds. Null: there is none. */
+  lastAt: number | null
+  now: number
+}
+
+/** PostgreSQL only. Each standby has its own count. */
+export async function findChecksumFailures({ read }: Db): Promise<ChecksumFailures> {
+  const [row] = await select<ChecksumFailures>(
     read,
-    'select checksum_failures as failures from pg_stat_database where datname = current_database()',
+    `select coalesce(checksum_failures, 0) as count,
+       (extract(epoch from checksum_last_failure) * 1000)::bigint as "lastAt",
+       (extract(epoch from clock_timestamp()) * 1000)::bigint as now
+     from pg_stat_database where datname = current_database()`,
     [],
   )
-  return row?.failures ?? 0
+  return row ?? { count: 0, lastAt: null, now: 0 }
 }

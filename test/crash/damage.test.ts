@@ -1,6 +1,7 @@
 /** Pages of the database are overwritten while the service runs. */
-import { open } from 'node:fs/promises'
+import { open, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
 import { openDatabase } from '../../records/database/open.ts'
 import { newMuster } from '../cli/muster.ts'
@@ -9,6 +10,7 @@ import { startPostgres } from '../postgres.ts'
 
 /** The first check of a file begins 10 s after the start. Counts of PostgreSQL are read every 10 s. */
 const NOTICED_WITHIN_MS = 40_000
+const CHECKED_WITHIN_MS = 12_000
 
 async function overwrite(file: string, start: number, length: number): Promise<void> {
   const handle = await open(file, 'r+')
@@ -106,6 +108,51 @@ test.skipIf(inject('database') !== 'postgres')(
     await admin.close()
     await until('the node is ready', async () => (await findReasons(app)).length === 0, 30_000)
     expect(await readReady(app)).toBe('1')
+  },
+  120_000,
+)
+
+test.skipIf(inject('database') !== 'postgres')(
+  'checksum failures that a new primary counted earlier are no damage',
+  async () => {
+    const primary = await startPostgres()
+    await using _primary = { [Symbol.asyncDispose]: primary.stop }
+    const databaseUrl = await primary.createDatabase()
+    const name = new URL(databaseUrl).pathname.slice(1)
+    const source = openDatabase({ databaseUrl })
+    await source.write.raw('create table old as select 1 as value')
+    await source.write.raw('checkpoint')
+    await source.close()
+    const standby = await primary.startStandby()
+    await using _standby = { [Symbol.asyncDispose]: standby.stop }
+
+    const reader = openDatabase({ databaseUrl: standby.url(name) })
+    const { rows } = await reader.read.raw(
+      "select current_setting('data_directory') as folder, pg_relation_filepath('old') as file",
+    )
+    const file = join(rows[0].folder, rows[0].file)
+    const intact = await readFile(file)
+    await overwrite(file, 4_000, 1_000)
+    await expect(reader.read('old')).rejects.toThrow('invalid page')
+    await writeFile(file, intact)
+    await expect(reader.read('old')).resolves.toHaveLength(1)
+    await reader.close()
+
+    const [first, second] = [primary, standby].map((server) => new URL(server.url(name)).host)
+    const environment = {
+      DATABASE_URL: `postgres://postgres@${first},${second}/${name}?target_session_attrs=read-write`,
+      SECRET_KEY: 'a secret key that only tests would ever use',
+    }
+    const database = { environment, [Symbol.asyncDispose]: async () => undefined }
+    const { app, lines } = await startLogged({ database })
+    await using _ = app
+    expect(await findReasons(app)).toEqual([])
+    await primary.kill()
+    await standby.promote()
+    await until('the node is ready', async () => (await findReasons(app)).length === 0, 30_000)
+    await delay(CHECKED_WITHIN_MS)
+    expect(await findReasons(app)).toEqual([])
+    expect(lines.filter(({ damage }) => damage !== undefined)).toEqual([])
   },
   120_000,
 )
