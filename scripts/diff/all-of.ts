@@ -57,7 +57,9 @@ function merge(members: readonly Schema[]): Schema | undefined {
     ({ additionalProperties = true, properties: own = {} }) =>
       additionalProperties !== true && names.some((name) => !Object.hasOwn(own, name)),
   )
-  if (refusesProperties || merged.oneOf || merged.anyOf) return undefined
+  const hasAlternatives = merged.oneOf !== undefined || merged.anyOf !== undefined
+  if (refusesProperties || (hasAlternatives && members.filter(isLimiting).length > 1))
+    return undefined
   // OpenAPI 3.0.3, Schema Object: `nullable` counts only beside a `type`.
   const typed = members.filter(({ type }) => type !== undefined)
   return {
@@ -66,6 +68,15 @@ function merge(members: readonly Schema[]): Schema | undefined {
     required: [...new Set(members.flatMap(({ required = [] }) => required))],
     nullable: typed.length > 0 && typed.every(({ nullable }) => nullable),
   }
+}
+
+/** Whether the schema refuses values of its type. */
+function isLimiting({ type: _, nullable: _nullable, ...keywords }: Schema): boolean {
+  return Object.keys(keywords).some((keyword) => !isAnnotation(keyword))
+}
+
+function isAnnotation(keyword: string): boolean {
+  return ANNOTATIONS.includes(keyword) || keyword.startsWith('x-')
 }
 
 /** Returns the value that demands what `a` and `b` demand. Undefined if there is none. */
@@ -82,8 +93,7 @@ function addAll(target: Record<string, unknown>, entries: object, combineTwo: Co
 const combine: Combine = (keyword, a, b) => {
   const bound = BOUNDS.find((each) => each.keyword === keyword)
   if (bound) return (bound.isUpper ? Math.min : Math.max)(Number(a), Number(b))
-  const isAnnotation = ANNOTATIONS.includes(keyword) || keyword.startsWith('x-')
-  if (isAnnotation || isDeepStrictEqual(a, b)) return a
+  if (isAnnotation(keyword) || isDeepStrictEqual(a, b)) return a
   if (keyword === 'type' && isNumeric(a) && isNumeric(b)) return 'integer'
   if (keyword !== 'additionalProperties') return undefined
   return a === true ? b : b === true ? a : undefined

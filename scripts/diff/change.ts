@@ -4,9 +4,10 @@ import type { Contract } from '../model/contract.ts'
 import { readDeprecationMarks } from '../model/deprecations.ts'
 import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
-import type { Located, Place } from '../model/source.ts'
+import { type Located, type Place, valueAt } from '../model/source.ts'
 import { type Level, RULES } from './rules.ts'
 import { type Comparison, compareSchemas } from './schemas.ts'
+import { compareWords } from './words.ts'
 
 export interface Change {
   /** The name of the rule, see rules.ts. */
@@ -48,6 +49,21 @@ export interface Part {
 export function toChange({ concerns }: Subject, part: Part, id: RuleId, what: string): Change {
   const { name, place, isGone = false } = part
   return { id, level: RULES[id], place, isGone, concerns, part: name, what }
+}
+
+/** The changes of the words (keys that begin with `x-`) of an object. */
+export function compareWordsAt(
+  { base, concerns }: Subject,
+  part: string,
+  old: Place,
+  { source, path }: Place,
+): Change[] {
+  const [before, after] = [valueAt(old.source.root, old.path), valueAt(source.root, path)]
+  return compareWords(base.sources, before, after).map((found) => {
+    const place = { source, path: [...path, ...found.path] }
+    const { id, level, what } = found
+    return { id, level, place, isGone: false, concerns, part, what }
+  })
 }
 
 /** The change of an operation or event that is gone. */

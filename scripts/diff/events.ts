@@ -1,10 +1,11 @@
 import type { Contract } from '../model/contract.ts'
 import type { EventMessage } from '../model/events.ts'
 import { listSentMessages } from '../model/events.ts'
-import { valueAt } from '../model/source.ts'
+import { type Place, valueAt } from '../model/source.ts'
 import {
   type Change,
   compareSchemaParts,
+  compareWordsAt,
   type Editions,
   type Part,
   type RuleId,
@@ -41,18 +42,34 @@ function compareEvent(subject: Subject, old: EventMessage, now: EventMessage): C
   if (old.isSubscribable && !now.isSubscribable)
     add('event-not-subscribable', 'cannot be subscribed to')
   if (!old.isSubscribable && now.isSubscribable) add('event-subscribable', 'can be subscribed to')
-  const [wasSent, isSent] = [isOnChannel(subject.base, old), isOnChannel(subject.revision, now)]
+  const { base, revision } = subject
+  const [wasSent, isSent] = [isOnChannel(base, old), isOnChannel(revision, now)]
   if (wasSent && !isSent) add('event-removed-from-channel', 'is sent on no channel')
   if (!wasSent && isSent) add('event-added-to-channel', 'is sent on a channel')
+  const [wasBySystem, isBySystem] = [base, revision].map(({ emittedBySystem }) =>
+    emittedBySystem.includes(now.type),
+  )
+  if (wasBySystem && !isBySystem && now.isSubscribable)
+    add('event-not-emitted-by-system', 'is not emitted by the system')
+  if (!wasBySystem && isBySystem && old.isSubscribable)
+    add('event-emitted-by-system', 'is emitted by the system')
   for (const [change, what] of compareDeprecations(old.place, now.place))
     add(`event-${change}`, what)
   const payload = { name: part.name, old: old.payload, now: now.payload }
   const headers = { name: `the headers of ${part.name}`, old: old.headers, now: now.headers }
   return [
     ...changes,
+    ...compareWordsAt(subject, 'each delivery', deliveryPlace(base), deliveryPlace(revision)),
     ...compareSchemaParts(subject, 'eventPayload', payload),
     ...compareSchemaParts(subject, 'eventHeaders', headers),
   ]
+}
+
+/** The operation of asyncapi.yaml whose words describe the attempts of a delivery. */
+function deliveryPlace({ asyncapi }: Contract): Place {
+  const operations = Object.entries(valueAt(asyncapi.root, ['operations']) ?? {})
+  const [name = ''] = operations.find(([, each]) => valueAt(each, ['x-retry-seconds'])) ?? []
+  return { source: asyncapi, path: ['operations', name] }
 }
 
 function isOnChannel(contract: Contract, { place }: EventMessage): boolean {

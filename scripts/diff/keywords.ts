@@ -7,7 +7,7 @@ import {
   type Schema,
   TEXT_PATTERN,
 } from '../model/schema.ts'
-import type { SchemaChange } from './rules.ts'
+import type { Direction, SchemaChange } from './rules.ts'
 
 interface Bound {
   keyword: string
@@ -54,9 +54,9 @@ const COMPARED_KEYWORDS = [
 const SKIPPED_KEYWORDS = new Set([...COMPARED_KEYWORDS, ...ANNOTATIONS])
 
 /** Calls `add` for each change of a keyword. schemas.ts compares the subschemas. */
-export function compareKeywords(old: Schema, now: Schema, add: Add): void {
+export function compareKeywords(old: Schema, now: Schema, direction: Direction, add: Add): void {
   compareTypes(old, now, add)
-  compareEnums(old, now, add)
+  compareEnums(old, now, direction, add)
   for (const bound of BOUNDS) compareBounds(old, now, bound, add)
   compareFormats(old, now, add)
   comparePatterns(old, now, add)
@@ -170,17 +170,18 @@ function compareTypes(old: Schema, now: Schema, add: Add): void {
   if (before.isNullable && !after.isNullable) add('became-not-nullable', 'cannot be null')
 }
 
-function compareEnums(old: Schema, now: Schema, add: Add): void {
+function compareEnums(old: Schema, now: Schema, direction: Direction, add: Add): void {
   const [before, after] = [listValues(old, now), listValues(now, old)]
   if (before === undefined || after === undefined) {
     if (after) add('became-enum', `is one of ${after.map(show).join(', ')}`)
     if (before) add('enum-unset', 'is no longer an enumeration')
     return
   }
+  const verb = direction === 'request' ? 'no longer takes' : 'is never'
   // `compareTypes` reports null.
   for (const value of before)
     if (value !== null && !after.includes(value))
-      add('enum-value-removed', `is never ${show(value)}`)
+      add('enum-value-removed', `${verb} ${show(value)}`)
   const isExtensible = old['x-extensible-enum'] === true
   for (const value of after)
     if (value !== null && !before.includes(value))

@@ -1,14 +1,17 @@
-import type {
-  MediaType,
-  Operation,
-  OperationResponse,
-  ResponseHeader,
+import type { Contract } from '../model/contract.ts'
+import {
+  type MediaType,
+  type Operation,
+  type OperationResponse,
+  type ResponseHeader,
+  readResponses,
 } from '../model/operations.ts'
 import { shapeOf } from '../model/paths.ts'
 import { type Place, valueAt } from '../model/source.ts'
 import {
   type Change,
   compareSchemaParts,
+  compareWordsAt,
   type Editions,
   excuseRemoval,
   type Part,
@@ -44,6 +47,7 @@ export function compareOperations(editions: Editions): Change[] {
       const old = before.get(key)
       return old ? compareOperation({ ...editions, concerns: operation.id }, old, operation) : []
     }),
+    ...compareUnmatched(editions),
   ]
 }
 
@@ -100,12 +104,43 @@ function compareOperation(subject: Subject, old: Operation, now: Operation): Cha
     if (!old.emits.includes(type)) add('api-event-added', `emits ${type}`)
   return [
     ...changes,
+    ...compareWordsAt(
+      subject,
+      'the contract',
+      toDocument(subject.base),
+      toDocument(subject.revision),
+    ),
+    ...compareOperationWords(subject, old, now),
     ...compareTags(subject, old, now),
     ...compareServers(subject, old, now),
     ...compareParameters(subject, old, now),
     ...compareBodies(subject, old, now),
-    ...compareResponses(subject, old, now),
+    ...compareResponses(subject, old.responses, now.responses),
   ]
+}
+
+/** Without the conditions of events that only one of the two emits: such an event is a change of its
+ *  own. */
+function compareOperationWords(subject: Subject, old: Operation, now: Operation): Change[] {
+  const isEmittedByBoth = (type: string): boolean =>
+    old.emits.includes(type) && now.emits.includes(type)
+  return compareWordsAt(subject, toPart(now).name, old.place, now.place).filter(({ place }) => {
+    const [word, type] = place.path.slice(now.place.path.length)
+    return word !== 'x-emits-when' || isEmittedByBoth(String(type))
+  })
+}
+
+function toDocument({ openapi }: Contract): Place {
+  return { source: openapi, path: [] }
+}
+
+/** The responses to requests that match no operation. */
+function compareUnmatched(editions: Editions): Change[] {
+  const [old, now] = [editions.base, editions.revision].map((contract) => {
+    const path = ['x-unmatched-requests']
+    return readResponses(contract.sources, { source: contract.openapi, path })
+  })
+  return compareResponses({ ...editions, concerns: 'unmatched requests' }, old ?? [], now ?? [])
 }
 
 function perSecond({ rateLimit }: Operation): number {
@@ -164,19 +199,17 @@ function toBodyPlace({ place: { source, path } }: MediaType): Place {
 
 function compareResponses(
   subject: Subject,
-  oldOperation: Operation,
-  newOperation: Operation,
+  before: readonly OperationResponse[],
+  after: readonly OperationResponse[],
 ): Change[] {
-  const removed = oldOperation.responses.filter(
-    (old) => !newOperation.responses.some(({ status }) => status === old.status),
-  )
+  const removed = before.filter((old) => !after.some(({ status }) => status === old.status))
   return [
     ...removed.map((old) => {
       const part = { ...toResponsePart(old), isGone: true }
       return toChange(subject, part, `response-${outcomeOf(old)}-status-removed`, 'is gone')
     }),
-    ...newOperation.responses.flatMap((now) => {
-      const old = oldOperation.responses.find(({ status }) => status === now.status)
+    ...after.flatMap((now) => {
+      const old = before.find(({ status }) => status === now.status)
       return old
         ? compareResponse(subject, old, now)
         : [
@@ -241,7 +274,11 @@ function compareResponseHeaders(
     if (!before.required && required)
       changes.push(toChange(subject, part, 'response-header-became-required', 'is always there'))
     const schemas = { name: part.name, old: before.schema, now: schema }
-    changes.push(...compareSchemaParts(subject, 'responseHeader', schemas))
+    const places = [headerPlace(before.schema), headerPlace(schema)] as const
+    changes.push(
+      ...compareWordsAt(subject, part.name, ...places),
+      ...compareSchemaParts(subject, 'responseHeader', schemas),
+    )
   }
   return changes
 }

@@ -3,6 +3,7 @@ import { parameterNames } from '../model/paths.ts'
 import {
   type Change,
   compareSchemaParts,
+  compareWordsAt,
   excuseRemoval,
   type Part,
   type RuleId,
@@ -66,5 +67,9 @@ function compareParameter(subject: Subject, old: Parameter, now: Parameter): Cha
   for (const [change, what] of compareDeprecations(old.place, now.place))
     add(`request-parameter-${change}`, what)
   const schemas = { name: part.name, old: old.schema, now: now.schema }
-  return [...changes, ...compareSchemaParts(subject, 'parameter', schemas)]
+  return [
+    ...changes,
+    ...compareWordsAt(subject, part.name, old.place, now.place),
+    ...compareSchemaParts(subject, 'parameter', schemas),
+  ]
 }

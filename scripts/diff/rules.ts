@@ -70,6 +70,8 @@ export const RULES = {
   'event-subscribable': 'safe',
   'event-removed-from-channel': 'breaking',
   'event-added-to-channel': 'safe',
+  'event-emitted-by-system': 'safe',
+  'event-not-emitted-by-system': 'breaking',
   'api-event-added': 'safe',
   'api-event-removed': 'breaking',
 } as const satisfies Record<string, Level>

@@ -9,6 +9,7 @@ import { childOf, type MergedSchema, mergeAllOf, unmerged } from './all-of.ts'
 import { compareDeprecations } from './deprecations.ts'
 import { compareKeywords, show } from './keywords.ts'
 import { type Direction, type Level, SCHEMA_RULES, type SchemaChange, toRuleId } from './rules.ts'
+import { compareWords } from './words.ts'
 
 /** A schema of the base or of the revision. */
 interface PlacedSchema<T = Located<Schema>> {
@@ -382,7 +383,9 @@ function listKeywordFindings(here: Here): SchemaFinding[] {
   const findings: SchemaFinding[] = []
   const add = (change: SchemaChange, what: string): void =>
     void findings.push(finding(here, change, what))
-  compareKeywords(old.value, now.value, add)
+  compareKeywords(old.value, now.value, here.direction, add)
   for (const [change, what] of compareDeprecations(old, now)) add(change, what)
+  for (const { path, ...found } of compareWords(here.base.sources, old.value, now.value))
+    findings.push({ ...found, path: [], place: childOf(now, path), isGone: false })
   return findings
 }

@@ -97,9 +97,7 @@ function readOperation(sources: Sources, openapi: Source, path: string, method: 
   const place = { source: openapi, path: ['paths', path, method] }
   const node = mappingAt(openapi, place.path)
   const id = readId(place, node.operationId)
-  const responses = Object.keys(mappingAt(openapi, [...place.path, 'responses'])).map((status) =>
-    readResponse(sources, place, status),
-  )
+  const responses = readResponses(sources, { source: openapi, path: [...place.path, 'responses'] })
   const [success, ...others] = responses.filter(({ status }) => status >= 200 && status < 300)
   if (!success || others.length > 0)
     fail(openapi, [...place.path, 'responses'], `${id} must declare exactly one 2xx response`)
@@ -197,9 +195,18 @@ function readBody(sources: Sources, { source, path }: Place): MediaType | null {
   return readContent(sources, body)[0] ?? null
 }
 
-function readResponse(sources: Sources, operation: Place, status: string): OperationResponse {
-  const { source } = operation
-  const path = [...operation.path, 'responses', status]
+/** Reads the object at the place, whose keys are statuses and whose values are Response Objects. */
+export function readResponses(sources: Sources, { source, path }: Place): OperationResponse[] {
+  return Object.keys(valueAt(source.root, path) ?? {}).map((status) =>
+    readResponse(sources, { source, path: [...path, status] }, status),
+  )
+}
+
+function readResponse(
+  sources: Sources,
+  { source, path }: Place,
+  status: string,
+): OperationResponse {
   if (!/^\d{3}$/.test(status))
     fail(source, path, `response ${status} must be one status code: declare each, for example 404`)
   const response = dereference(sources, { source, path, value: mappingAt(source, path) })

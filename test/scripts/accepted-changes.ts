@@ -347,7 +347,7 @@ ${PATH}`,
       ['      x-emits: [note.created]\n', ''],
       ['[note.expired]', '[note.expired, note.created]'],
     ],
-    diff: ['breaking api-event-removed'],
+    diff: ['breaking api-event-removed', 'safe event-emitted-by-system'],
   },
   {
     name: 'a new field of an event',

@@ -7,6 +7,7 @@ import { levelsAndRules, newFolder } from './diff-folder.ts'
 const SCHEMAS = `  schemas:
     Short: { type: string, maxLength: 9, nullable: true }
     Named: { type: object, additionalProperties: false, properties: { name: { type: string } } }
+    Choice: { type: object, nullable: true, oneOf: [{ $ref: '#/components/schemas/Person' }, { $ref: '#/components/schemas/Team' }] }
     Either: { oneOf: [{ $ref: '#/components/schemas/Person' }, { type: integer }] }
 `
 /** The contract with the schema in a request and in a response. */
@@ -50,6 +51,20 @@ const same = [
   {
     name: 'around a nullable schema',
     schemas: ['type: string, maxLength: 9, nullable: true', `allOf: [${ref('Short')}]`],
+  },
+  {
+    name: 'around nullable alternatives',
+    schemas: [
+      `type: object, nullable: true, oneOf: [${ref('Person')}, ${ref('Team')}]`,
+      `allOf: [${ref('Choice')}], description: A choice.`,
+    ],
+  },
+  {
+    name: 'around nullable alternatives, with the type outside',
+    schemas: [
+      `type: object, nullable: true, oneOf: [${ref('Person')}, ${ref('Team')}]`,
+      `type: object, nullable: true, allOf: [${ref('Choice')}]`,
+    ],
   },
   {
     name: 'that is nullable only outside, without a type',

@@ -203,6 +203,47 @@ export const SENTENCES: Sentence[] = [
     ],
   },
   {
+    name: 'a value of a request',
+    edits: [
+      [
+        'colour: { type: string, enum: [red, green] }\n                size',
+        'colour: { type: string, enum: [red] }\n                size',
+      ],
+    ],
+    forward: [
+      'breaking request-property-enum-value-removed: `colour` of the request body no longer takes "green"',
+    ],
+    backward: [
+      'safe request-property-enum-value-added: `colour` of the request body can be "green"',
+    ],
+  },
+  {
+    name: 'an event of the system that an operation emits instead',
+    edits: [
+      ['x-emitted-by-system: [note.lost]', 'x-emitted-by-system: []'],
+      ['x-emits: [note.created]', 'x-emits: [note.created, note.lost]'],
+    ],
+    forward: [
+      'breaking event-not-emitted-by-system: the event note.lost is not emitted by the system',
+      'safe api-event-added: POST /notes emits note.lost',
+    ],
+    backward: [
+      'breaking api-event-removed: POST /notes does not emit note.lost',
+      'safe event-emitted-by-system: the event note.lost is emitted by the system',
+    ],
+  },
+  {
+    name: 'a header of the responses to unmatched requests',
+    edits: [
+      [
+        'x-emitted-by-system',
+        "x-unmatched-requests: { '405': { description: None., headers: { Allow: { schema: { type: string } } } } }\nx-emitted-by-system",
+      ],
+    ],
+    forward: ['safe response-non-success-status-added: the response 405 is new'],
+    backward: ['safe response-non-success-status-removed: the response 405 is gone'],
+  },
+  {
     name: 'a value of an extensible enumeration',
     edits: [['state: { type: string, enum: [open]', 'state: { type: string, enum: [open, closed]']],
     forward: [

@@ -1,15 +1,21 @@
 /** The changes that `diff` finds between two contracts. */
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { diff, type ListedChange } from '../../scripts/diff/diff.ts'
 import { RULES, SCHEMA_RULES, type SchemaChange, toRuleId } from '../../scripts/diff/rules.ts'
-import { replaceOnce } from '../repository.ts'
+import { KNOWN_WORDS, WORD_RULES } from '../../scripts/diff/words.ts'
+import { hasNamesAsKeys, listNodes } from '../../scripts/model/nodes.ts'
+import { readContract } from '../../scripts/model/yaml.ts'
+import { ROOT, replaceOnce } from '../repository.ts'
 import { AFTER_SUNSET, ASYNCAPI, type Edit, event, OPENAPI, TODAY } from './diff-contract.ts'
 import { CREATE_NOTE, NOTE_LOST, OLD_PATH } from './diff-edits.ts'
 import { levelsAndRules, newFolder, SOUND } from './diff-folder.ts'
 import { REQUEST_CASES } from './diff-request-cases.ts'
 import { RESPONSE_CASES } from './diff-response-cases.ts'
 import { SENTENCES } from './diff-sentences.ts'
+import { PARTS, WORD_CASES } from './diff-word-cases.ts'
 
 /** The changes from the contract to the edited one, and from the edited one back. */
 async function diffBothWays(
@@ -53,6 +59,62 @@ test.each(SENTENCES)('describes $name', async ({ edits, forward, backward }) => 
     backward: describeEach(found.backward),
   }).toEqual({ forward, backward })
 })
+
+/** The contract with the word at the part. */
+function withWord(at: keyof typeof PARTS, word: string): [openapi: string, asyncapi: string] {
+  const places: Record<typeof at, Edit> = {
+    document: ['x-rate-limit:', `${word}\nx-rate-limit:`],
+    operation: ['operationId: createNote\n', `operationId: createNote\n      ${word}\n`],
+    parameter: ['{ name: page,', `{ ${word}, name: page,`],
+    header: ['X-Hint: { ', `X-Hint: { ${word}, `],
+    schema: ['    Note:\n', `    Note:\n      ${word}\n`],
+    delivery: ['components:\n', `operations: { deliver: { ${word} } }\ncomponents:\n`],
+  }
+  return at === 'delivery'
+    ? [OPENAPI, replaceOnce(ASYNCAPI, ...places[at])]
+    : [replaceOnce(OPENAPI, ...places[at]), ASYNCAPI]
+}
+
+test.each(WORD_CASES)('$rule: from $words.0 to $words.1', async (each) => {
+  const { at, words, forward, backward } = each
+  await using before = await newFolder(...withWord(at, words[0]))
+  await using after = await newFolder(...withWord(at, words[1]))
+  const changesOf = async (base: string, root: string): Promise<string[]> => {
+    const { changes } = await diff({ base, root, today: TODAY })
+    return changes.map(({ level, id, part, what }) => `${level} ${id}: ${part} ${what}`)
+  }
+  const withPart = (sentence: string): string => sentence.replace(': ', `: ${PARTS[at]} `)
+  expect({
+    forward: await changesOf(before.path, after.path),
+    backward: await changesOf(after.path, before.path),
+  }).toEqual({ forward: forward.map(withPart), backward: backward.map(withPart) })
+})
+
+test('every rule of a word has a test', () => {
+  expect([...new Set(WORD_CASES.map(({ rule }) => rule))].sort()).toEqual(
+    Object.keys(WORD_RULES).sort(),
+  )
+})
+
+test('every word of the contracts and of the toolchain has a rule, or a reason to have none', async () => {
+  const contract = await readContract(ROOT)
+  const inContracts = Object.values(contract.sources).flatMap(({ root }) =>
+    listNodes(root).flatMap(({ path, value }) => (hasNamesAsKeys(path) ? [] : Object.keys(value))),
+  )
+  const files = ['words', 'model', 'contract'].map((folder) => join(ROOT, 'scripts', folder))
+  const texts = await Promise.all(files.map(readTypeScript))
+  const inScripts = texts.join('').match(/(?<=['`])x-[a-z-]+(?=['`])/g) ?? []
+  // The model writes these two itself.
+  const own = ['x-depends-on', 'x-by-option']
+  const words = [...inContracts, ...inScripts].filter((key) => key.startsWith('x-'))
+  expect([...new Set(words)].filter((word) => ![...KNOWN_WORDS, ...own].includes(word))).toEqual([])
+})
+
+async function readTypeScript(folder: string): Promise<string> {
+  const names = await readdir(folder, { recursive: true })
+  const files = names.filter((name) => name.endsWith('.ts'))
+  return (await Promise.all(files.map((name) => readFile(join(folder, name), 'utf8')))).join('')
+}
 
 test('a change to x-subscribable: false is breaking, and the change back is safe', async () => {
   await using before = await newFolder()

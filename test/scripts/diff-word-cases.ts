@@ -1,0 +1,368 @@
+/** Changes of words, the keywords that begin with `x-`, and what `diff` says about each. */
+
+export interface WordCase {
+  /** The key in `WORD_RULES`. */
+  rule: string
+  at: keyof typeof PARTS
+  /** The word before and after the change. */
+  words: [before: string, after: string]
+  /** Level, rule and sentence. */
+  forward: string[]
+  /** From `after` to `before`. */
+  backward: string[]
+}
+
+/** What sentences call each part of the contract. */
+export const PARTS = {
+  document: 'the contract',
+  operation: 'POST /notes',
+  parameter: 'the query parameter page',
+  header: 'the header X-Hint of the response 200',
+  schema: 'the response 200',
+  delivery: 'each delivery',
+} as const
+
+const states = (open: string, more = ''): string =>
+  `x-record: { states: { status: { open: ${open}${more} } } }`
+const when = (word: string, condition: string): string =>
+  `x-record: { ${word}: { paid_at: ${condition} } }`
+const emitsWhen = (condition: string): string =>
+  `x-emits-when: { note.created: ${condition}, note.kept: { changes: [a] } }`
+
+export const WORD_CASES: WordCase[] = [
+  {
+    rule: 'x-max-record-bytes',
+    at: 'document',
+    words: ['x-max-record-bytes: 20', 'x-max-record-bytes: 10'],
+    forward: ['breaking x-max-record-bytes-decreased: has x-max-record-bytes: 10 instead of 20'],
+    backward: ['safe x-max-record-bytes-increased: has x-max-record-bytes: 20 instead of 10'],
+  },
+  {
+    rule: 'x-max-record-bytes',
+    at: 'document',
+    words: ['x-own: 1', 'x-max-record-bytes: 10'],
+    forward: ['risky x-max-record-bytes-added: has x-max-record-bytes: 10'],
+    backward: ['safe x-max-record-bytes-removed: no longer has x-max-record-bytes: 10'],
+  },
+  {
+    rule: 'x-lists',
+    at: 'document',
+    words: ['x-lists: { sort: { nulls: last } }', 'x-lists: { sort: { nulls: first } }'],
+    forward: ['breaking x-lists-changed: has x-lists.sort.nulls: "first" instead of "last"'],
+    backward: ['breaking x-lists-changed: has x-lists.sort.nulls: "last" instead of "first"'],
+  },
+  {
+    rule: 'x-lists.sort.ties_follow',
+    at: 'document',
+    words: ['x-lists: { sort: {} }', 'x-lists: { sort: { ties_follow: last } }'],
+    forward: ['breaking x-lists-added: has x-lists.sort.ties_follow: "last"'],
+    backward: ['breaking x-lists-removed: no longer has x-lists.sort.ties_follow: "last"'],
+  },
+  {
+    rule: 'x-response-headers',
+    at: 'document',
+    words: ['x-response-headers: [{ name: Vary }]', 'x-response-headers: []'],
+    forward: [
+      'breaking x-response-headers-removed: no longer has x-response-headers: {"name":"Vary"}',
+    ],
+    backward: [],
+  },
+  {
+    rule: 'x-emits-when',
+    at: 'operation',
+    words: ['x-own: 1', 'x-emits-when: { note.created: { changes: [a] } }'],
+    // The contract describes for the first time when an event is emitted.
+    forward: [],
+    backward: [
+      'risky x-emits-when-removed: no longer has x-emits-when.note.created: {"changes":["a"]}',
+    ],
+  },
+  {
+    rule: 'x-emits-when.*',
+    at: 'operation',
+    words: ['x-emits-when: {}', 'x-emits-when: { note.created: { changes: [a] } }'],
+    forward: ['breaking x-emits-when-added: has x-emits-when.note.created: {"changes":["a"]}'],
+    backward: [
+      'risky x-emits-when-removed: no longer has x-emits-when.note.created: {"changes":["a"]}',
+    ],
+  },
+  {
+    rule: 'x-emits-when.*.*',
+    at: 'operation',
+    words: [emitsWhen('{ changes: [a] }'), emitsWhen('{ changes: [b] }')],
+    forward: [
+      'breaking x-emits-when-removed: no longer has x-emits-when.note.created.changes: "a"',
+      'breaking x-emits-when-added: has x-emits-when.note.created.changes: "b"',
+    ],
+    backward: [
+      'breaking x-emits-when-removed: no longer has x-emits-when.note.created.changes: "b"',
+      'breaking x-emits-when-added: has x-emits-when.note.created.changes: "a"',
+    ],
+  },
+  {
+    rule: 'x-emits-when.*.*',
+    at: 'operation',
+    // The operation does not emit note.kept.
+    words: [emitsWhen('{ changes: [a] }'), 'x-emits-when: { note.created: { changes: [a] } }'],
+    forward: [],
+    backward: [],
+  },
+  {
+    rule: 'x-event-list',
+    at: 'operation',
+    words: ['x-event-list: { id: /id }', 'x-event-list: { id: /event_id }'],
+    forward: ['breaking x-event-list-changed: has x-event-list.id: "/event_id" instead of "/id"'],
+    backward: ['breaking x-event-list-changed: has x-event-list.id: "/id" instead of "/event_id"'],
+  },
+  {
+    rule: 'x-forbidden-with',
+    at: 'operation',
+    words: ['x-forbidden-with: { kind: secret }', 'x-own: 1'],
+    forward: [
+      'breaking x-forbidden-with-removed: no longer has x-forbidden-with: {"kind":"secret"}',
+    ],
+    backward: [],
+  },
+  {
+    rule: 'x-refusals',
+    at: 'operation',
+    words: ['x-refusals: { title: Unique. }', 'x-refusals: { title: Unique in the account. }'],
+    forward: [],
+    backward: [],
+  },
+  {
+    rule: 'x-refusals.*',
+    at: 'operation',
+    words: ['x-refusals: {}', 'x-refusals: { title: Unique. }'],
+    forward: ['breaking x-refusals-added: has x-refusals.title: "Unique."'],
+    backward: ['safe x-refusals-removed: no longer has x-refusals.title: "Unique."'],
+  },
+  {
+    rule: 'x-filter',
+    at: 'parameter',
+    words: ['x-filter: { match: equals, fields: [a] }', 'x-own: 1'],
+    forward: [
+      'breaking x-filter-removed: no longer has x-filter: {"match":"equals","fields":["a"]}',
+    ],
+    backward: [],
+  },
+  {
+    rule: 'x-filter.*',
+    at: 'parameter',
+    words: [
+      'x-filter: { match: equals, fields: [a] }',
+      'x-filter: { match: contains, fields: [a, b], ignore_case: true }',
+    ],
+    forward: [
+      'breaking x-filter-changed: has x-filter.match: "contains" instead of "equals"',
+      'breaking x-filter-added: has x-filter.fields: "b"',
+      'breaking x-filter-added: has x-filter.ignore_case: true',
+    ],
+    backward: [
+      'breaking x-filter-changed: has x-filter.match: "equals" instead of "contains"',
+      'breaking x-filter-removed: no longer has x-filter.fields: "b"',
+      'breaking x-filter-removed: no longer has x-filter.ignore_case: true',
+    ],
+  },
+  {
+    rule: 'x-idempotency-key',
+    at: 'parameter',
+    words: ['x-idempotency-key: {}', 'x-own: 1'],
+    forward: ['breaking x-idempotency-key-removed: no longer has x-idempotency-key: {}'],
+    backward: [],
+  },
+  {
+    rule: 'x-at-most',
+    at: 'header',
+    words: ['x-at-most: 60', 'x-at-most: 90'],
+    forward: ['breaking x-at-most-increased: has x-at-most: 90 instead of 60'],
+    backward: ['safe x-at-most-decreased: has x-at-most: 60 instead of 90'],
+  },
+  {
+    rule: 'x-counts-down',
+    at: 'header',
+    words: ['x-counts-down: true', 'x-counts-down: false'],
+    forward: ['breaking x-counts-down-changed: has x-counts-down: false instead of true'],
+    backward: ['breaking x-counts-down-changed: has x-counts-down: true instead of false'],
+  },
+  {
+    rule: 'x-echoes',
+    at: 'header',
+    words: ['x-echoes: X-Request-Id', 'x-own: 1'],
+    forward: ['breaking x-echoes-removed: no longer has x-echoes: "X-Request-Id"'],
+    backward: [],
+  },
+  {
+    rule: 'x-epoch-seconds',
+    at: 'header',
+    words: ['x-epoch-seconds: { at_most_ahead: 60 }', 'x-epoch-seconds: { at_most_ahead: 90 }'],
+    forward: [
+      'breaking x-epoch-seconds-increased: has x-epoch-seconds.at_most_ahead: 90 instead of 60',
+    ],
+    backward: [
+      'safe x-epoch-seconds-decreased: has x-epoch-seconds.at_most_ahead: 60 instead of 90',
+    ],
+  },
+  {
+    rule: 'x-parameters',
+    at: 'header',
+    words: [
+      'x-parameters: { r: { equals: A }, t: { equals: 1 } }',
+      'x-parameters: { t: { equals: 2 } }',
+    ],
+    forward: [
+      'breaking x-parameters-removed: no longer has x-parameters.r: {"equals":"A"}',
+      'breaking x-parameters-increased: has x-parameters.t.equals: 2 instead of 1',
+    ],
+    backward: ['breaking x-parameters-decreased: has x-parameters.t.equals: 1 instead of 2'],
+  },
+  ...[
+    'x-currency',
+    'x-names-fields',
+    'x-refers-to',
+    'x-when-deleted',
+    'x-equals',
+    'x-time-of',
+    'x-trace-of',
+  ].map(
+    (rule): WordCase => ({
+      rule,
+      at: 'schema',
+      words: [`${rule}: a`, `${rule}: b`],
+      forward: [`breaking ${rule}-changed: has ${rule}: "b" instead of "a"`],
+      backward: [`breaking ${rule}-changed: has ${rule}: "a" instead of "b"`],
+    }),
+  ),
+  {
+    rule: 'x-record',
+    at: 'schema',
+    words: ['x-record: { created: created_at }', 'x-record: { updated: updated_at }'],
+    forward: ['breaking x-record-removed: no longer has x-record.created: "created_at"'],
+    backward: ['breaking x-record-removed: no longer has x-record.updated: "updated_at"'],
+  },
+  {
+    rule: 'x-record.finished_when',
+    at: 'schema',
+    words: ['x-record: { finished_when: { status: [done] } }', 'x-record: {}'],
+    forward: [
+      'breaking x-record-removed: no longer has x-record.finished_when: {"status":["done"]}',
+    ],
+    backward: [],
+  },
+  {
+    rule: 'x-record.finished_when.*',
+    at: 'schema',
+    words: [
+      'x-record: { finished_when: { status: [done] } }',
+      'x-record: { finished_when: { status: [done, failed] } }',
+    ],
+    forward: ['risky x-record-added: has x-record.finished_when.status: "failed"'],
+    backward: ['breaking x-record-removed: no longer has x-record.finished_when.status: "failed"'],
+  },
+  ...['fixed_when', 'fixed_when.*'].map(
+    (path): WordCase => ({
+      rule: `x-record.${path}`,
+      at: 'schema',
+      words: [
+        path.endsWith('*') ? 'x-record: { fixed_when: {} }' : 'x-record: {}',
+        when('fixed_when', '{ status: [paid] }'),
+      ],
+      forward: ['breaking x-record-added: has x-record.fixed_when.paid_at: {"status":["paid"]}'],
+      backward: [
+        'risky x-record-removed: no longer has x-record.fixed_when.paid_at: {"status":["paid"]}',
+      ],
+    }),
+  ),
+  ...['set_when', 'set_when.*'].map(
+    (path): WordCase => ({
+      rule: `x-record.${path}`,
+      at: 'schema',
+      words: [
+        path.endsWith('*') ? 'x-record: { set_when: {} }' : 'x-record: {}',
+        when('set_when', '{ status: [paid] }'),
+      ],
+      forward: [],
+      backward: [
+        'breaking x-record-removed: no longer has x-record.set_when.paid_at: {"status":["paid"]}',
+      ],
+    }),
+  ),
+  ...['fixed_when', 'set_when'].map(
+    (word): WordCase => ({
+      rule: `x-record.${word}.*.*`,
+      at: 'schema',
+      words: [when(word, '{ status: [paid] }'), when(word, '{ status: [paid, cancelled] }')],
+      forward: [`breaking x-record-added: has x-record.${word}.paid_at.status: "cancelled"`],
+      backward: [
+        `breaking x-record-removed: no longer has x-record.${word}.paid_at.status: "cancelled"`,
+      ],
+    }),
+  ),
+  ...['states', 'states.*'].map(
+    (path): WordCase => ({
+      rule: `x-record.${path}`,
+      at: 'schema',
+      words: [path.endsWith('*') ? 'x-record: { states: {} }' : 'x-record: {}', states('[done]')],
+      forward: ['breaking x-record-added: has x-record.states.status: {"open":["done"]}'],
+      backward: ['risky x-record-removed: no longer has x-record.states.status: {"open":["done"]}'],
+    }),
+  ),
+  {
+    rule: 'x-record.states.*.*',
+    at: 'schema',
+    words: [states('[done]'), states('[done, lost]', ', lost: []')],
+    forward: [
+      'risky x-record-added: has x-record.states.status.open: "lost"',
+      'risky x-record-added: has x-record.states.status.lost: []',
+    ],
+    backward: [
+      'breaking x-record-removed: no longer has x-record.states.status.open: "lost"',
+      'breaking x-record-removed: no longer has x-record.states.status.lost: []',
+    ],
+  },
+  {
+    rule: 'x-record.unique',
+    at: 'schema',
+    words: ['x-record: {}', 'x-record: { unique: [a, b] }'],
+    forward: ['breaking x-record-added: has x-record.unique: ["a","b"]'],
+    backward: ['risky x-record-removed: no longer has x-record.unique: ["a","b"]'],
+  },
+  {
+    rule: 'x-record.unique.*',
+    at: 'schema',
+    words: ['x-record: { unique: [a] }', 'x-record: { unique: [a, b] }'],
+    forward: ['breaking x-record-added: has x-record.unique: "b"'],
+    backward: ['breaking x-record-removed: no longer has x-record.unique: "b"'],
+  },
+  {
+    rule: 'x-refers-with',
+    at: 'schema',
+    words: ['x-refers-with: { status: open }', 'x-refers-with: { status: open, kind: new }'],
+    forward: ['breaking x-refers-with-added: has x-refers-with.kind: "new"'],
+    backward: ['safe x-refers-with-removed: no longer has x-refers-with.kind: "new"'],
+  },
+  {
+    rule: 'x-returned-by',
+    at: 'schema',
+    words: ['x-returned-by: [getNote]', 'x-own: 1'],
+    forward: ['safe x-returned-by-removed: no longer has x-returned-by: ["getNote"]'],
+    backward: [],
+  },
+  {
+    rule: 'x-returned-by.*',
+    at: 'schema',
+    words: ['x-returned-by: [getNote, getOld]', 'x-returned-by: [getNote]'],
+    forward: ['breaking x-returned-by-removed: no longer has x-returned-by: "getOld"'],
+    backward: [],
+  },
+  {
+    rule: 'x-retry-seconds',
+    at: 'delivery',
+    words: ['x-retry-seconds: [5, 5, 60]', 'x-retry-seconds: [5, 9]'],
+    forward: [
+      'breaking x-retry-seconds-increased: has x-retry-seconds.1: 9 instead of 5',
+      'breaking x-retry-seconds-removed: no longer has x-retry-seconds.2: 60',
+    ],
+    backward: ['breaking x-retry-seconds-decreased: has x-retry-seconds.1: 5 instead of 9'],
+  },
+]
