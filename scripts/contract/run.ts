@@ -7,6 +7,7 @@ import { inlineReferences } from '../model/references.ts'
 import { mapValues, type Schema } from '../model/schema.ts'
 import { meetsCondition, readRecordWords } from '../words/records.ts'
 import type { Validators } from './conformance.ts'
+import { assertStatus, type CheckName } from './contract-broken.ts'
 import type { Coverage } from './coverage.ts'
 import type { Receiver, TestedWebhook } from './receiver.ts'
 import { collectionOf } from './record-kinds.ts'
@@ -156,6 +157,18 @@ async function waitUntilFinished(
     if (meetsCondition((json ?? {}) as JsonObject, finished_when)) return
     await delay(POLL_MS)
   }
+}
+
+/** Throws unless the service refuses or accepts the probe as it does the usual request. */
+export async function assertSameStatus(
+  run: Run,
+  operation: Operation,
+  { usual, probe }: { usual: Request; probe: Request },
+  { check, what }: { check: CheckName; what: string },
+): Promise<void> {
+  const { status: expected } = await run.send(operation, usual)
+  const { status } = await run.send(operation, probe)
+  assertStatus(probe, status, { check, expected, what })
 }
 
 /** No record has this ID. */

@@ -5,7 +5,7 @@ import type { Operation } from '../../model/operations.ts'
 import { readWord } from '../../words/read.ts'
 import { assertStatus } from '../contract-broken.ts'
 import type { Request } from '../request.ts'
-import { type Check, newRequest, prepareRequest, type Run } from '../run.ts'
+import { assertSameStatus, type Check, newRequest, prepareRequest, type Run } from '../run.ts'
 
 export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const { key, restrictedKey } = run.target
@@ -49,15 +49,13 @@ function* schemeChecks(run: Run, operation: Operation, path: string): Generator<
   for (const scheme of ['bearer', 'BEARER'])
     yield {
       what: `with the scheme ${scheme}`,
-      async perform() {
-        const probe = { ...request, scheme }
-        const [{ status: expected }, { status }] = [
-          await run.send(operation, request),
-          await run.send(operation, probe),
-        ]
-        const what = `a key with the scheme ${scheme}`
-        assertStatus(probe, status, { check: 'ignored_auth', expected, what })
-      },
+      perform: () =>
+        assertSameStatus(
+          run,
+          operation,
+          { usual: request, probe: { ...request, scheme } },
+          { check: 'ignored_auth', what: `a key with the scheme ${scheme}` },
+        ),
     }
 }
 
