@@ -5,7 +5,7 @@ import { expect, inject, test } from 'vitest'
 import { FORM_KEY } from '../../web/console/idempotent-form.ts'
 import { newMuster } from '../cli/muster.ts'
 import { mainText } from '../console/forms.ts'
-import { newConsoleUser, visitor } from '../console/visitors.ts'
+import { newConsoleUser, PASSWORD, type Visitor, visitor } from '../console/visitors.ts'
 import { connectTo } from '../contract/postgres-client.ts'
 import {
   type Answer,
@@ -176,6 +176,49 @@ test.runIf(onPostgres)(
     expect([repeated.status, repeated.headers.get('idempotent-replayed')]).toEqual([201, 'true'])
     expect(await namesOf(client)).toEqual(['Ada'])
     expect((await user.post('/api-keys', form)).to).toMatch(/^\/api-keys\/[0-9a-f-]{36}$/)
+  },
+)
+
+test.runIf(onPostgres)(
+  'a step of the console fails after the commit of the change: unknown',
+  async () => {
+    await using database = await newDatabase()
+    await using node = await startApp({
+      database,
+      environment: { DATABASE_LOCK_TIMEOUT_MS: '500' },
+    })
+    const account = await node.newAccount()
+    const [user, guest] = [await visitor(node, account), await visitor(node)]
+    await using admin = await connectTo(databaseUrlOf(database))
+    // No notice and no session can be stored.
+    await admin.query('begin; lock table sessions in share mode')
+    const changes: [Visitor, string, Record<string, string>][] = [
+      [user, '/me', { full_name: 'Ada Lovelace' }],
+      [user, '/records/participants/new', { full_name: 'Grace Hopper' }],
+      [
+        guest,
+        '/sign-up',
+        {
+          account_name: 'Northwind',
+          full_name: 'Mara Keller',
+          email: 'mara@northwind.example',
+          password: PASSWORD,
+        },
+      ],
+    ]
+    for (const [visits, path, form] of changes) {
+      const { status, text } = await visits.post(path, form)
+      expect([path, status, mainText(text)]).toEqual([
+        path,
+        503,
+        expect.stringContaining('Look at the record before you try again.'),
+      ])
+    }
+    await admin.query('rollback')
+    expect(await node.db.read('users').pluck('full_name')).toEqual(
+      expect.arrayContaining(['Ada Lovelace', 'Mara Keller']),
+    )
+    expect(await namesOf(node.as(account))).toEqual(['Grace Hopper'])
   },
 )
 

@@ -63,9 +63,12 @@ export function toErrorResult(log: Logger, ctx: Context, error: unknown): PageRe
     },
     'A page of the console failed',
   )
-  if (error instanceof OutcomeUnknown && ctx.method === 'POST')
-    return textPage(ctx, 503, OUTCOME_UNKNOWN)
-  return statusPage(ctx, isUnavailable(error) ? 503 : 500)
+  if (!isUnavailable(error)) return statusPage(ctx, 500)
+  // The change may be committed, while a later step failed, such as storing the notice.
+  const isUnknown = error instanceof OutcomeUnknown || ctx.state.hasChanged
+  return isUnknown && ctx.method === 'POST'
+    ? textPage(ctx, 503, OUTCOME_UNKNOWN)
+    : statusPage(ctx, 503)
 }
 
 function statusPage(ctx: Context, status: number, message = ''): ConsolePage {

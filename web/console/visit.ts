@@ -1,6 +1,7 @@
 /** Builds the visits that the handlers of pages get. */
 import type { Context } from 'koa'
 import { toNetwork } from '../../auth/rate-limit.ts'
+import { operations } from '../../generated/operations.ts'
 import { execute, validate } from '../../operations/execute.ts'
 import { assertStorable } from '../../operations/storable.ts'
 import { insertAuditEntry } from '../../records/audit-log.ts'
@@ -57,13 +58,16 @@ export function newVisit(
     account,
     session,
     scope: readScope(db, account.id, reader),
-    change: (work) =>
-      accountTransaction(db, account.id, async (scope) => {
+    async change(work) {
+      const result = await accountTransaction(db, account.id, async (scope) => {
         // No other transaction can change the locked user's permissions until the commit.
         const current = await findUser(scope, user.id, { forUpdate: true })
         if (current?.status !== 'active' || !access(current, ctx.params)) ctx.throw(404)
         return work(scope)
-      }),
+      })
+      ctx.state.hasChanged = true
+      return result
+    },
     audit: (scope, action, target, details) =>
       insertAuditEntry(scope, { user, action, target, details, ip }, now),
     async call(id, { updatedAt, idempotency, ...raw }) {
@@ -79,6 +83,7 @@ export function newVisit(
         ...(idempotency && { idempotency, respond: toStoredForm }),
       })
       const outcome = await executed.catch(throwFormError)
+      ctx.state.hasChanged ||= operations[id].access === 'write'
       if (outcome.earlierResponse) throw new AlreadyCreated(outcome.earlierResponse.body)
       return outcome.result
     },

@@ -116,6 +116,7 @@ async function useLink(visit: GuestVisit): Promise<PageResult> {
   })
   // The link was used or replaced meanwhile.
   if (!isPasswordSet) return UNUSABLE_LINK
+  visit.ctx.state.hasChanged = true
   await signInAs(visit, user, passwordHash)
   return redirect('', hasJoined ? 'Password updated.' : `Welcome to ${accountName}.`)
 }

@@ -102,6 +102,7 @@ async function createOwnAccount(
   const passwordHash = await hashPassword(password)
   try {
     const owner = await insertOwnedAccount(visit, { ...names, passwordHash })
+    visit.ctx.state.hasChanged = true
     await signInAs(visit, owner, passwordHash)
   } catch (error) {
     if (error instanceof EmailTaken)
