@@ -17,11 +17,13 @@ const CANCEL_TIMEOUT_MS = 2_000
 const CANCEL_REQUEST = 80_877_102
 
 /** Ends the backends that still run, and returns their process IDs. A process with the same ID that is younger than
- *  the connection is another backend. */
+ *  the connection, or that another program uses, is another backend: PostgreSQL has restarted, or another server has
+ *  become the primary. */
 const END_BACKENDS = `
   select pid, pg_terminate_backend(pid) from pg_stat_activity
   join unnest($1::integer[], $2::double precision[]) as lost (pid, seconds) using (pid)
-  where backend_start <= now() - seconds * interval '1 second'`
+  where backend_start <= now() - seconds * interval '1 second'
+    and usename = current_user and application_name = current_setting('application_name')`
 
 /** A connection that was given up. */
 interface Lost {
