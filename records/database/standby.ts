@@ -19,12 +19,20 @@ export interface StandbyPlace {
   maxLagMs: number
 }
 
-const FIND_POSITION = `
-  select pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint as position`
-/** Null: the server is a primary. */
-const FIND_REPLAYED = `
+/** `identity`: the same on a primary and its standbys. Positions of other servers say nothing. */
+interface State {
+  /** Of a standby, what it has replayed. Null: a standby was expected, and the server is a primary. */
+  position: number | null
+  identity: string
+}
+
+const IDENTITY = `
+  (select system_identifier from pg_control_system()) || ' ' || current_database() as identity`
+const FIND_PRIMARY = `
+  select pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint as position, ${IDENTITY}`
+const FIND_STANDBY = `
   select case when pg_is_in_recovery()
-    then pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::bigint end as position`
+    then pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::bigint end as position, ${IDENTITY}`
 const ASK_TIMEOUT_MS = 1_000
 const STATEMENT_TIMEOUT = '57014'
 
@@ -35,6 +43,7 @@ export class Standby {
   /** The positions of the primary within the last `#maxLagMs`, oldest first. Measures the lag without the
    *  clocks of the servers, and also while nothing changes. */
   #marks: { position: number; atMs: number }[] = []
+  #identity = ''
   #problem: string | undefined = 'it was not asked yet'
 
   constructor(pool: Knex, primary: Knex, maxLagMs: number) {
@@ -50,7 +59,8 @@ export class Standby {
 
   /** The position of the primary, after all that is committed. */
   async findPosition(): Promise<number> {
-    const [row] = await select<{ position: number }>(this.#primary, FIND_POSITION, [])
+    const [row] = await select<State>(this.#primary, FIND_PRIMARY, [])
+    this.#identity = row?.identity ?? ''
     return Number(row?.position)
   }
 
@@ -61,7 +71,7 @@ export class Standby {
     this.#marks = this.#marks.filter(this.#isRecent)
     if (position !== undefined) this.#marks.push({ position, atMs })
     try {
-      this.#problem = this.#findProblem(await withPooled(this.#pool, findReplayed))
+      this.#problem = this.#findProblem(await withPooled(this.#pool, findState))
     } catch (error) {
       this.#problem = describe(error)
     }
@@ -96,9 +106,9 @@ export class Standby {
     let hasResponded = false
     try {
       return await withPooled(this.#pool, async (connection) => {
-        const replayed = await findReplayed(connection)
+        const state = await findState(connection)
         hasResponded = true
-        const canRead = this.#findProblem(replayed) === undefined && Number(replayed) >= position
+        const canRead = this.#findProblem(state) === undefined && Number(state.position) >= position
         return canRead ? connection.query?.(statement) : undefined
       })
     } catch (error) {
@@ -114,11 +124,12 @@ export class Standby {
   readonly #isRecent = ({ atMs }: { atMs: number }): boolean =>
     performance.now() - atMs <= this.#maxLagMs
 
-  #findProblem(replayed: number | null): string | undefined {
-    if (replayed === null) return 'it is a primary'
+  #findProblem({ position, identity }: State): string | undefined {
+    if (position === null) return 'it is a primary'
     const oldest = this.#marks.find(this.#isRecent)
     if (oldest === undefined) return 'the primary does not respond'
-    return replayed < oldest.position ? `it lags more than ${this.#maxLagMs} ms` : undefined
+    if (identity !== this.#identity) return 'it has another database than DATABASE_URL'
+    return position < oldest.position ? `it lags more than ${this.#maxLagMs} ms` : undefined
   }
 }
 
@@ -130,13 +141,11 @@ async function withPooled<T>(
   return use(connection).finally(() => releaseConnection(pool, connection))
 }
 
-async function findReplayed(connection: PooledConnection): Promise<number | null> {
+async function findState(connection: PooledConnection): Promise<State> {
   try {
-    const response = await connection.query?.({
-      text: FIND_REPLAYED,
-      query_timeout: ASK_TIMEOUT_MS,
-    })
-    return (response as { rows: { position: number | null }[] }).rows[0]?.position ?? null
+    const response = await connection.query?.({ text: FIND_STANDBY, query_timeout: ASK_TIMEOUT_MS })
+    const [state] = (response as { rows: [State] }).rows
+    return state
   } catch (error) {
     // Its response may still come.
     discardConnection(connection, describe(error))

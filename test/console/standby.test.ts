@@ -1,6 +1,6 @@
 /** Figures, logs and lists of the console, and exports, on a standby of PostgreSQL. */
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { newMuster } from '../cli/muster.ts'
+import { type Muster, newMuster } from '../cli/muster.ts'
 import { connectTo } from '../contract/postgres-client.ts'
 import { type AppOptions, startApp, type TestApp, until } from '../helpers.ts'
 import { startPostgres, type TestPostgres } from '../postgres.ts'
@@ -86,6 +86,11 @@ const lists = async (visits: Visitor, name: string): Promise<boolean> => {
   const { status, text } = await visits.get(PARTICIPANTS)
   expect(status).toBe(200)
   return text.includes(name)
+}
+
+const newDoctor = (muster: Muster, variables: Record<string, string>) => async () => {
+  const environment = { ...variables, DATABASE_READ_MAX_LAG_MS: String(MIN_LAG_MS) }
+  return (await muster.run(['doctor'], { environment })).stdout
 }
 
 describe.skipIf(inject('database') !== 'postgres')('DATABASE_READ_URL', () => {
@@ -233,6 +238,20 @@ describe.skipIf(inject('database') !== 'postgres')('DATABASE_READ_URL', () => {
     await untilUsed(node, true)
   })
 
+  test('a standby that has another database, or is of another cluster, is not read', async () => {
+    await using muster = await newMuster()
+    await using other = await startPair()
+    for (const DATABASE_READ_URL of [
+      pair.standby.url('postgres'),
+      other.environment.DATABASE_READ_URL,
+    ]) {
+      const environment = { ...pair.environment, DATABASE_READ_URL }
+      expect(await newDoctor(muster, environment)()).toMatch(
+        /^warning +standbys +.* is not read: it has another database than DATABASE_URL\.$/m,
+      )
+    }
+  })
+
   test('a standby that is killed or promoted is not read, and no request waits for it', async () => {
     await using own = await startPair()
     await using muster = await newMuster()
@@ -246,8 +265,7 @@ describe.skipIf(inject('database') !== 'postgres')('DATABASE_READ_URL', () => {
     expect(performance.now() - startedAt).toBeLessThan(5_000)
     await untilUsed(node, false)
     expect((await node.call('GET', '/readyz')).status).toBe(200)
-    const environment = { ...own.environment, DATABASE_READ_MAX_LAG_MS: String(MIN_LAG_MS) }
-    const doctor = async () => (await muster.run(['doctor'], { environment })).stdout
+    const doctor = newDoctor(muster, own.environment)
     expect(await doctor()).toMatch(
       /^warning +standbys +The standby of DATABASE_READ_URL is not read: connect ECONNREFUSED/m,
     )
