@@ -1,5 +1,8 @@
 import pg from 'pg'
 
+/** A server that hangs does not close its connections. */
+const CLOSE_TIMEOUT_MS = 2_000
+
 /** Uses a connection to PostgreSQL outside of the pool, and closes it. */
 export async function withConnection<T>(
   config: pg.ClientConfig,
@@ -10,5 +13,8 @@ export async function withConnection<T>(
   // throws the error as well.
   client.on('error', () => undefined)
   await client.connect()
-  return use(client).finally(() => client.end())
+  return use(client).finally(() => {
+    const stuck = setTimeout(() => client.connection.stream.destroy(), CLOSE_TIMEOUT_MS)
+    return client.end().finally(() => clearTimeout(stuck))
+  })
 }

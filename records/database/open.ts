@@ -20,6 +20,7 @@ import type { PoolerTolerantConnection } from './pooler.ts'
 import { SharedCommits } from './shared-commits.ts'
 import { Standby, type StandbyPlace } from './standby.ts'
 import type { Dialect } from './statements.ts'
+import { MIN_POSTGRES } from './version.ts'
 import { WITHOUT_WAIT } from './without-wait.ts'
 
 // Epoch milliseconds and counts are far below 2^53, so int8 may be a number on PostgreSQL as it is
@@ -180,6 +181,8 @@ function openPool(
   }
   const pool = knex({
     client: PoolerTolerantClient,
+    // Otherwise, knex asks the first connections for it, and closes none that fails to respond.
+    version: String(MIN_POSTGRES),
     compileSqlOnError: false,
     log: NO_LOG,
     connection,

@@ -2,7 +2,7 @@
 import { Refused } from '../../errors.ts'
 
 /** The queries need features of this version. */
-const MIN_POSTGRES = 14
+export const MIN_POSTGRES = 14
 /** The server reports 150004 for 15.4. */
 const MAJOR = 10_000
 
