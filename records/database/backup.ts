@@ -17,8 +17,8 @@ export interface Backup {
 /** The names of the backups in a folder. They sort by time. */
 const NAME = /^muster-\d{8}T\d{6}Z\.sqlite$/
 
-/** The names of unfinished copies. */
-const DRAFT_NAME = /\.[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}\.partial$/
+/** The names of unfinished copies, and of the journals that SQLite writes beside them. */
+const DRAFT_NAME = /\.[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}\.partial(-journal)?$/
 /** A copy that was not written to for so long belongs to a killed process, not to one that checks it. */
 const MAX_DRAFT_AGE_MS = 12 * 60 * 60 * 1_000
 

@@ -75,7 +75,10 @@ export async function findSqliteVersion({ read }: Db): Promise<string> {
 /** The first damage of the SQLite file. Undefined: it has none. Reads the whole file. */
 export async function findDamage({ read }: Db): Promise<string | undefined> {
   const [row] = await select<{ quick_check: string }>(read, 'pragma quick_check(1)', [])
-  return row?.quick_check === 'ok' ? undefined : row?.quick_check
+  if (row?.quick_check !== 'ok') return row?.quick_check
+  // `muster backup` refuses such a database.
+  const [orphan] = await select<{ table: string }>(read, 'pragma foreign_key_check', [])
+  return orphan && `a row of ${orphan.table} points to a missing row`
 }
 
 /** Whether a worker is the leader, by the clock of the database. Only the leader has a lease.

@@ -94,7 +94,9 @@ describe('backup', () => {
     )
     expect(killed).toMatch(/\.partial$/)
     const yesterday = Date.now() / 1_000 - 24 * 60 * 60
-    await utimes(join(folder.dataDir, killed), yesterday, yesterday)
+    await writeFile(join(folder.dataDir, `${killed}-journal`), '')
+    for (const name of [killed, `${killed}-journal`])
+      await utimes(join(folder.dataDir, name), yesterday, yesterday)
     await muster.run(['backup', join(folder.dataDir, 'new')])
     expect((await readdir(folder.dataDir)).sort()).toEqual(['new', running])
   })
@@ -114,6 +116,10 @@ describe('backup', () => {
     expect(stderr).toMatch(/^The copy is damaged, so it was deleted: a row of users points to/)
     expect(await readdir(folder.dataDir)).toEqual([basename(earlier)])
     expect(await readdir(muster.dataDir)).not.toContain('last-backup.json')
+    // The error tells the operator to run this command.
+    const doctor = await muster.run(['doctor'])
+    expect(doctor.status).toBe(1)
+    expect(doctor.stdout).toContain('is damaged: a row of users points to a missing row')
   })
 
   it('refuses an existing file, a missing folder, and PostgreSQL', async () => {
