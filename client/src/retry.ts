@@ -47,8 +47,9 @@ async function attempt(fetch: RetryOptions['fetch'], request: Request): Promise<
 
 /** Milliseconds until the next attempt, or null if there must be none. */
 function pauseAfter(outcome: Outcome, request: Request, retries: number): number | null {
-  const isRepeatable =
-    request.method === 'GET' || request.method === 'HEAD' || request.headers.has('Idempotency-Key')
+  // The service ignores the key of other changes.
+  const hasKey = request.method === 'POST' && request.headers.has('Idempotency-Key')
+  const isRepeatable = request.method === 'GET' || request.method === 'HEAD' || hasKey
   if ('response' in outcome) {
     const { response } = outcome
     const mayRepeat =

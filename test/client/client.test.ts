@@ -280,7 +280,13 @@ describe('retries', () => {
       const calls = {
         GET: () => client.GET('/public/v1/tasks'),
         POST: () => client.POST('/public/v1/tasks', { body: { title: 'Once' } }),
-        PATCH: () => client.PATCH('/public/v1/tasks/{task}', { params, body: { title: 'Once' } }),
+        // The service ignores the key of a change that is no POST.
+        PATCH: () =>
+          client.PATCH('/public/v1/tasks/{task}', {
+            params,
+            body: { title: 'Once' },
+            headers: { 'Idempotency-Key': 'mine' },
+          }),
         DELETE: () => client.DELETE('/public/v1/tasks/{task}', { params }),
       }
       const error = await catchError(calls[method]())
