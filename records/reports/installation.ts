@@ -41,13 +41,15 @@ interface Standbys {
   asynchronous: number
 }
 
-/** The standbys that replicate from this server. PostgreSQL only. */
+/** The standbys that replicate from this server. Programs that copy the database or its log, for example
+ *  for a backup, are none. PostgreSQL only. */
 export async function countStandbys({ read }: Db): Promise<Standbys> {
   const [row] = await select<Standbys>(
     read,
     `select count(*) as streaming, count(*) filter (where sync_state = 'async') as asynchronous
      from pg_stat_replication
      where coalesce(state, 'streaming') = 'streaming'
+       and application_name not in ('pg_basebackup', 'pg_receivewal', 'barman_receive_wal')
        and pid not in (select active_pid from pg_replication_slots
                        where slot_type = 'logical' and active_pid is not null)`,
     [],

@@ -2,6 +2,7 @@
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import pg from 'pg'
 import { expect, inject, test } from 'vitest'
 import { newMuster } from '../cli/muster.ts'
 import { until } from '../helpers.ts'
@@ -88,6 +89,21 @@ onPostgres(
     }
   },
 )
+
+onPostgres('a backup that runs is no standby', async () => {
+  await using server = await startServer()
+  const config = { connectionString: server.superuserUrl, application_name: 'pg_basebackup' }
+  // The types of pg lack the option.
+  const backup = new pg.Client({ ...config, replication: 'true' } as pg.ClientConfig)
+  await backup.connect()
+  try {
+    const { rows } = await server.admin.query('select application_name from pg_stat_replication')
+    expect(rows).toEqual([{ application_name: 'pg_basebackup' }])
+    expect(await findStandbys(server.userUrl)).toEqual([])
+  } finally {
+    await backup.end()
+  }
+})
 
 onPostgres('a version of Patroni that may lose changes: a warning', async () => {
   // Patroni's port is fixed, so the test takes an IP address of its own.
