@@ -7,6 +7,7 @@ import { assertReferences } from '../model/references.ts'
 import { ContractError, type Finding, type Source } from '../model/source.ts'
 import { isGenerated } from '../model/source-hashes.ts'
 import { readYaml } from '../model/yaml.ts'
+import { findWithoutCode } from './code.ts'
 import { findDocumentProblems } from './documents.ts'
 import type { LintProblem } from './problem.ts'
 import { lintByRedocly } from './redocly.ts'
@@ -71,6 +72,7 @@ export async function findOwnProblems(
     return [
       ...broken,
       ...ungenerated.filter((problem) => !isReported(problem)),
+      ...(await findWithoutCode(root, contract)).map((finding) => ofFinding('in-code', finding)),
       ...(await findDocumentProblems(root, contract)),
     ]
   } catch (error) {

@@ -1,4 +1,4 @@
-/** The statuses that an operation must declare, and the schema of errors. */
+/** The statuses that an operation must declare, the headers that it reads, and the schema of errors. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import type { Finding } from '../model/source.ts'
@@ -58,6 +58,29 @@ export function findUndeclaredStatuses({ operations }: Contract): Finding[] {
       problem: `${id} can return ${status}, because ${because}: declare it`,
     }))
   })
+}
+
+/** Whether the server itself returns the status for the operation. */
+export function isServerStatus(operation: Operation, status: number): boolean {
+  return SERVER_STATUSES.some((each) => each.status === status && each.applies(operation))
+}
+
+/** Request headers that the server reads. Handlers get no headers. */
+const READ_HEADERS = ['idempotency-key', 'if-match', 'if-none-match', 'traceparent', 'x-request-id']
+
+/** Header parameters without an effect. */
+export function findUnreadHeaders({ operations }: Contract): Finding[] {
+  return operations.flatMap(({ id, parameters }) =>
+    parameters
+      .filter(
+        ({ in: where, name }) => where === 'header' && !READ_HEADERS.includes(name.toLowerCase()),
+      )
+      .map(({ name, place: { source, path } }) => ({
+        source,
+        path,
+        problem: `${id} declares the header ${name}, which no handler gets: use a query parameter or the body`,
+      })),
+  )
 }
 
 /** Errors without the shared schema: ApiError, or ApiValidationError for 422. */

@@ -16,7 +16,7 @@ import { findDreddProblems } from './dredd.ts'
 import { findEventTypeMismatches } from './events.ts'
 import { findInvalidExamples } from './examples.ts'
 import { findListProblems } from './lists.ts'
-import { findOtherErrorSchemas, findUndeclaredStatuses } from './responses.ts'
+import { findOtherErrorSchemas, findUndeclaredStatuses, findUnreadHeaders } from './responses.ts'
 import {
   findDifferentSchemas,
   findOutsideReferences,
@@ -35,6 +35,7 @@ export const rules: Record<string, (contract: Contract) => Finding[]> = {
   contradictions: findContradictions,
   'error-schema': findOtherErrorSchemas,
   statuses: findUndeclaredStatuses,
+  'headers-read': findUnreadHeaders,
   examples: findInvalidExamples,
   'dredd-safe': findDreddProblems,
   emits: findEmitMismatches,

@@ -53,6 +53,16 @@ export const CASES: Case[] = [
     want: 'statuses — deletePayment can return 412, because it takes If-Match: declare it',
   },
   {
+    name: 'a header parameter that no handler gets',
+    change: [
+      "        - $ref: '#/components/parameters/IdempotencyKey'\n",
+      "        - $ref: '#/components/parameters/IdempotencyKey'\n        - { name: X-Tenant, in: header, required: true, description: The tenant., schema: { type: string }, example: a }\n",
+    ],
+    after: 'operationId: createTask\n',
+    line: '- { name: X-Tenant',
+    want: 'headers-read — createTask declares the header X-Tenant, which no handler gets',
+  },
+  {
     name: 'an example of a response that breaks its schema',
     change: ['currency: EUR', 'currency: euro'],
     after: '    PaymentCreated:',

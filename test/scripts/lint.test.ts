@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { formatProblem, lint } from '../../scripts/lint/lint.ts'
@@ -102,6 +102,41 @@ test('reports unknown operation IDs and broken links in guides and READMEs', asy
     'docs/guide.md:10:19 unknown-operation — openapi.yaml has no operation gettask: did you mean getTask?',
     'CHANGELOG.md:1:19 broken-link — docs/guide.md has no heading #one: link to #two-words, or add the heading',
     'CHANGELOG.md:1:45 broken-link — 100%.md has a % that begins no escape: write %25',
+  ])
+})
+
+test('reports statuses that no handler gives, and fields whose columns cannot be null', async () => {
+  await using contract = await newContract()
+  for (const operation of ['getTask', 'getJob', 'getExport'])
+    contract.change({
+      after: `operationId: ${operation}\n`,
+      change: [
+        "        '414'",
+        "        '410': { $ref: '#/components/responses/NotFound' }\n        '414'",
+      ],
+    })
+  contract.change({
+    after: '    Task:\n',
+    change: ['        title:\n', '        title:\n          nullable: true\n'],
+  })
+  await contract.write()
+  const write = async (file: string, text: string): Promise<void> => {
+    await mkdir(dirname(join(contract.root, file)), { recursive: true })
+    await writeFile(join(contract.root, file), text)
+  }
+  await write('handlers/getTask.ts', "throw new StatusError(404, '410 Gone')\n")
+  await write('handlers/getJob.ts', "import { throwGone } from '../records/gone.ts'\n")
+  await write('records/gone.ts', "throw new StatusError(410, 'It is gone.')\n")
+  await write('handlers/getExport.ts', "export const getExport = notImplemented('getExport')\n")
+  const schema = await readFile(join(ROOT, 'records/schema.sqlite.json'), 'utf8')
+  await write('records/schema.sqlite.json', schema)
+  expect((await lint(contract.root)).map(formatProblem)).toEqual([
+    expect.stringMatching(
+      /^openapi\.yaml:\d+:9 in-code — handlers\/getTask\.ts throws no StatusError with 410: throw it, or remove the status here$/,
+    ),
+    expect.stringMatching(
+      /^openapi\.yaml:\d+:11 in-code — title can be null, but the column tasks\.title cannot: remove nullable, or change the column in a migration$/,
+    ),
   ])
 })
 
