@@ -24,6 +24,7 @@ export type CheckName =
   | 'header_meaning'
   | 'isolation'
   | 'deliveries'
+  | 'exported_files'
   | 'no_answer'
   | 'sequence'
   | 'test_error'

@@ -1,5 +1,6 @@
 /** The oracles of `muster contract`: what each checks, and for which operations. */
 import type { Operation } from '../model/operations.ts'
+import { readExportFileWords } from '../words/export-files.ts'
 import { findIdempotencyKey } from '../words/idempotency.ts'
 import { keyChecks } from './oracles/access.ts'
 import { bodyChecks } from './oracles/bodies.ts'
@@ -7,6 +8,7 @@ import { conditionChecks } from './oracles/conditions.ts'
 import { deletionChecks } from './oracles/deletions.ts'
 import { deliveryChecks } from './oracles/deliveries.ts'
 import { eventChecks } from './oracles/events.ts'
+import { exportFileChecks } from './oracles/export-files.ts'
 import { headChecks } from './oracles/head.ts'
 import { headerChecks } from './oracles/headers.ts'
 import { idempotencyChecks } from './oracles/idempotency.ts'
@@ -110,7 +112,8 @@ export const ORACLES: readonly Oracle[] = [
   {
     name: 'does not repeat a request with the same idempotency key',
     promise:
-      'A repeated or simultaneous request has one effect. A refused request leaves its key free. Another operation refuses the key.',
+      'A repeated or simultaneous request has one effect. A refused request leaves its key free. Another ' +
+      'operation refuses the key.',
     isFor: (operation) => findIdempotencyKey(operation) !== undefined,
     needs: 'an operation with a header that has x-idempotency-key',
     listChecks: idempotencyChecks,
@@ -122,6 +125,14 @@ export const ORACLES: readonly Oracle[] = [
     isFor: isRead,
     needs: 'x-lists, and an operation that returns a list',
     listChecks: listContentChecks,
+  },
+  {
+    name: 'exports the records of the list',
+    promise:
+      'The file of an export has the records of the list with the same filters, in the declared format.',
+    isFor: (operation) => readExportFileWords(operation) !== undefined,
+    needs: 'an operation with x-export-file',
+    listChecks: exportFileChecks,
   },
   {
     name: 'updates only what was sent',

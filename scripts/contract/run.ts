@@ -16,7 +16,7 @@ import type { Exchange } from './sender.ts'
 import type { TestRecords } from './test-records.ts'
 
 const FINISH_TIMEOUT_MS = 30_000
-const POLL_MS = 100
+const POLL_MS = 50
 
 /** The most tries of a check. A try can fail because the service itself changes a record, such as
  *  an export, between two requests. */
@@ -138,7 +138,7 @@ export async function preparePath(run: Run, operation: Operation): Promise<strin
 }
 
 /** Waits until the service has finished the record that the path names, or until the time limit. */
-async function waitUntilFinished(
+export async function waitUntilFinished(
   { contract, target, sendUnchecked }: Run,
   operation: Operation,
   path: string,

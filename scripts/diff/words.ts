@@ -47,6 +47,7 @@ export const WORD_RULES: Record<string, WordRule> = {
   'x-emits-when.*': INVARIANT,
   'x-emits-when.*.*': EXACT,
   'x-event-list': PROMISE,
+  'x-export-file': PROMISE,
   // Without it, keys without the permission could read more of the account's data.
   'x-forbidden-with': EXACT,
   'x-refusals': PARTS,

@@ -115,6 +115,17 @@ export const WORD_CASES: WordCase[] = [
     backward: ['breaking x-event-list-changed: has x-event-list.id: "/id" instead of "/event_id"'],
   },
   {
+    rule: 'x-export-file',
+    at: 'operation',
+    words: ['x-export-file: { rows: count }', 'x-export-file: { rows: row_count }'],
+    forward: [
+      'breaking x-export-file-changed: has x-export-file.rows: "row_count" instead of "count"',
+    ],
+    backward: [
+      'breaking x-export-file-changed: has x-export-file.rows: "count" instead of "row_count"',
+    ],
+  },
+  {
     rule: 'x-forbidden-with',
     at: 'operation',
     words: ['x-forbidden-with: { kind: secret }', 'x-own: 1'],

@@ -11,8 +11,8 @@ import { isValid } from '../values/validity.ts'
 
 const SEEDS = 6
 
-/** Upper and lower case, letters with accents, a space and a plus sign, and two characters whose order by UTF-16 units is
- *  the reverse of their order by code points. */
+/** Upper and lower case, letters with accents, a space and a plus sign, and two characters whose order
+ *  by UTF-16 units is the reverse of their order by code points. */
 const TEXTS = ['b', 'B', 'É + a', 'a', '\ufb01x', '😀']
 const TIMES = [
   '2026-03-02T09:30:00.000Z',
@@ -24,13 +24,18 @@ const NUMBERS = [5, 3, 3_000_000_000, 40, 3]
 
 /** Creates records in the list at `path` and returns their IDs. Returns none if the list has no
  *  operation that creates records. */
-export async function createSeeds(run: Run, list: Operation, path: string): Promise<string[]> {
+export async function createSeeds(
+  run: Run,
+  list: Operation,
+  path: string,
+  { texts = TEXTS, count = SEEDS }: { texts?: string[]; count?: number } = {},
+): Promise<string[]> {
   const create = findOperation(run.contract, 'post', list.path)
   if (create === undefined) return []
   const update = findItemOperation(run.contract, 'patch', list.path)
   const ids: string[] = []
-  for (let index = 0; index < SEEDS; index += 1) {
-    const id = await createSeed(run, { create, path }, index)
+  for (let index = 0; index < count; index += 1) {
+    const id = await createSeed(run, { create, path, texts }, index)
     if (id === undefined) continue
     ids.push(id)
     if (update) await chooseOption(run, update, `${path}/${id}`, index)
@@ -40,15 +45,16 @@ export async function createSeeds(run: Run, list: Operation, path: string): Prom
 
 async function createSeed(
   run: Run,
-  { create, path }: { create: Operation; path: string },
+  { create, path, texts }: { create: Operation; path: string; texts: string[] },
   index: number,
 ): Promise<string | undefined> {
   const { properties = {}, required = [] } = requestSchema(run.contract, create)
   const body = Object.fromEntries(
     Object.entries(properties)
-      // The first two records have the required fields only.
-      .filter(([name]) => index > 1 || required.includes(name))
-      .map(([name, schema]) => [name, seedValue(schema, index)]),
+      // The first two records have the required fields only. So have records whose text repeats, which
+      // may have to be unique.
+      .filter(([name]) => (index > 1 && index < texts.length) || required.includes(name))
+      .map(([name, schema]) => [name, seedValue(schema, index, texts)]),
   )
   const request = await prepareRequest(run, create, { body }, path)
   const { json } = await run.send(create, request)
@@ -56,17 +62,21 @@ async function createSeed(
   return typeof id === 'string' ? id : undefined
 }
 
-function seedValue(schema: Schema, index: number): unknown {
-  const candidates = candidatesOf(schema, index)
+function seedValue(schema: Schema, index: number, texts: string[]): unknown {
+  const candidates = candidatesOf(schema, index, texts)
   return candidates.find((value) => isValid(schema, value)) ?? minimalValue(schema)
 }
 
-function candidatesOf({ type, format, enum: options, items }: Schema, index: number): unknown[] {
+function candidatesOf(
+  { type, format, enum: options, items }: Schema,
+  index: number,
+  texts: string[],
+): unknown[] {
   if (options) return [options[index % options.length]]
   if (format === 'email') return [`${'aAbB'[index % 4]}.${randomUUID()}@example.com`]
   if (format === 'date-time') return [TIMES[index % TIMES.length]]
   if (format !== undefined && type === 'string') return []
-  const text = TEXTS[index % TEXTS.length]
+  const text = texts[index % texts.length]
   switch (type) {
     case 'string':
       return [text]

@@ -17,7 +17,7 @@ type Query = Record<string, unknown>
 
 /** `limitToNewest` limits a list with more records to its newest ones. */
 const MAX_RECORDS = 150
-const MAX_PAGES = 20
+export const MAX_PAGES = 20
 
 /** A list, with the query that limits it. */
 export class ListUnderTest {
@@ -66,11 +66,12 @@ export class ListUnderTest {
 
   /** The records of the list, in the order without `sort`. After `limitToNewest`, only the newest
    *  records. Reads at most `MAX_PAGES` pages. */
-  async readAll(): Promise<unknown[]> {
+  async readAll(query: Query = {}): Promise<unknown[]> {
     const { page } = this.words
     const all: unknown[] = []
     for (let number = 1; number <= MAX_PAGES; number += 1) {
       const { response, items } = await this.#read({
+        ...query,
         [page.size]: this.maxSize,
         [page.parameter]: number,
       })
