@@ -36,6 +36,9 @@ version=${PWD##*/}
 [ -n "$dry$root" ] || [ "$(id -u)" = 0 ] || refuse 'Run this as root.'
 [ -n "$root" ] || [ -x /usr/bin/node ] ||
   refuse 'Install Node.js 22.18 or newer first: the units run /usr/bin/node.'
+# The units run as another user.
+[ -z "$(find "$root/opt/muster" "$PWD" -prune ! -perm -005)" ] ||
+  refuse "Only root can read this version. Run \"chmod -R a+rX $root/opt/muster\", and try again."
 
 # npm writes this file last.
 [ -e node_modules/.package-lock.json ] || step npm ci --omit=dev

@@ -1,6 +1,6 @@
 /** Follows docs/operations.md word by word on an installation, and checks what deploy/install.sh does. */
 import { spawnSync } from 'node:child_process'
-import { appendFile, readdir, readFile, readlink, stat, writeFile } from 'node:fs/promises'
+import { appendFile, chmod, readdir, readFile, readlink, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { newMuster } from '../cli/muster.ts'
@@ -206,6 +206,13 @@ test.skipIf(!canFollow)(
       stderr: expect.stringMatching(
         /^This version is in .*\/1\.2\.0\. Move it to \/opt\/muster\/VERSION/,
       ),
+    })
+    const code = join(machine.folder, 'opt/muster/1.2.0')
+    await chmod(code, 0o700)
+    expect(spawnSync(script, ['--root', machine.folder], { encoding: 'utf8' })).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^Only root can read this version\. Run "chmod -R a\+rX /),
     })
     expect(await readdir(machine.folder, { recursive: true })).toEqual(before)
   },
