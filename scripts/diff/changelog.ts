@@ -46,10 +46,12 @@ function formatEntry(heading: string, notes: string, { changes }: Difference): s
 /** If a change concerns more operations or events, the entry has only their number. */
 const MAX_LISTED_NAMES = 4
 
-function formatChange({ id, concerns, part, what }: ListedChange): string {
+function formatChange({ id, file, concerns, part, what }: ListedChange): string {
+  // Rules of words begin with `x-`, also those of asyncapi.yaml.
+  const isOfEvents = id.startsWith('event-') || (id.startsWith('x-') && file === 'asyncapi.yaml')
   const names =
     concerns.length > MAX_LISTED_NAMES
-      ? `${concerns.length} ${id.startsWith('event-') ? 'events' : 'operations'}`
+      ? `${concerns.length} ${isOfEvents ? 'events' : 'operations'}`
       : concerns.map((name) => `\`${name}\``).join(', ')
   return `- ${names}: ${part} ${what}.`
 }

@@ -123,7 +123,8 @@ test('refuses an unknown base, also in JSON and JUnit XML', async () => {
 test.each([
   { id: 'response-header-pattern-added', want: '- 5 operations: the header has the pattern ^x.' },
   { id: 'event-header-pattern-added', want: '- 5 events: the header has the pattern ^x.' },
-])('the changelog has the number of many names: $want', ({ id, want }) => {
+  { id: 'x-equals-changed', want: '- 5 events: the header has the pattern ^x.' },
+])('the changelog has the number of many names: $id', ({ id, want }) => {
   const change: ListedChange = {
     ...{ id, level: 'safe', file: 'asyncapi.yaml', line: 1, isGone: false },
     ...{ concerns: ['a', 'b', 'c', 'd', 'e'], part: 'the header', what: 'has the pattern ^x' },
