@@ -147,6 +147,12 @@ describe.skipIf(inject('database') !== 'postgres')('DATABASE_READ_URL', () => {
     })
     await until('the standby has the change', () => lists(other, 'Ada Lovelace'))
     await whilePaused(pair, first, async () => {
+      const webhook = { url: 'https://example.com/', event_types: '*', ordering: 'none' }
+      expect((await owner.post('/webhooks', webhook)).status).toBe(200)
+      const [id] = await first.db.read('webhooks').pluck('id')
+      expect((await other.get(`/webhooks/${id}`)).text).toContain('https://example.com/')
+    })
+    await whilePaused(pair, first, async () => {
       await create(first, account, 'Grace Hopper')
       expect(await lists(owner, 'Grace Hopper')).toBe(false)
     })

@@ -41,8 +41,14 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
     if (!route.access(visitor.user, ctx.params)) ctx.throw(404)
     if (route.method === 'POST') await limitForms(ctx, visitor.user.id)
     const guestVisit = await readGuestVisit(MAX_FORM_BYTES)
-    const visit = newVisit(services, guestVisit, visitor, route)
-    return respond(ctx, responseServices, await route.handle(visit))
+    const handle = async (mayLag?: true) =>
+      route.handle(newVisit(services, guestVisit, visitor, { ...route, mayLag }))
+    const result = handle(route.mayLag).catch((error) => {
+      // A standby may lack the record of the page.
+      if (route.mayLag && db.standby && error.status === 404) return handle()
+      throw error
+    })
+    return respond(ctx, responseServices, await result)
   }
 
   async function limitForms(ctx: Context, userId: string): Promise<void> {
