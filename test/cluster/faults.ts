@@ -167,7 +167,7 @@ export const clusterFaults: ClusterFault[] = [
   {
     name: 'nodes frozen',
     lastsMs: DOWN_ALERTED_MS,
-    alerts: ['MusterDown', 'MusterNoLeader'],
+    alerts: ['MusterDown', 'MusterNoReads', 'MusterNoWrites'],
     begin(_servers, _leader, nodes) {
       for (const node of nodes) node.freeze()
       return () => {
