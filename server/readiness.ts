@@ -44,6 +44,23 @@ export function newReadiness(
     return isReady ? undefined : 'schedule'
   }
   const checkWrites = newWriteCheck(db)
+  async function runChecks(): Promise<UnreadyReason[]> {
+    const reasons = await Promise.all([
+      // This check fails when the database cannot be reached.
+      inTime(checkSecretKey(), 'database'),
+      inTime(checkSchema(), 'schema'),
+      checkWrites(),
+      inTime(checkSchedule(), 'schedule'),
+      // server/damage.ts looks for damage.
+      db.storage.damage === undefined ? undefined : ('damage' as const),
+    ])
+    const found = reasons.filter((reason) => reason !== undefined)
+    // Without the database, these two checks fail as well.
+    const isAway = found.includes('database')
+    return isAway ? found.filter((reason) => reason !== 'schema' && reason !== 'writes') : found
+  }
+  /** A scrape of the metrics asks twice at the same time. */
+  let running: Promise<UnreadyReason[]> | undefined
   let isDraining = false
   return {
     startDraining() {
@@ -51,19 +68,10 @@ export function newReadiness(
     },
     async findReasons() {
       if (isDraining) return ['draining']
-      const reasons = await Promise.all([
-        // This check fails when the database cannot be reached.
-        inTime(checkSecretKey(), 'database'),
-        inTime(checkSchema(), 'schema'),
-        checkWrites(),
-        inTime(checkSchedule(), 'schedule'),
-        // server/damage.ts looks for damage.
-        db.storage.damage === undefined ? undefined : ('damage' as const),
-      ])
-      const found = reasons.filter((reason) => reason !== undefined)
-      // Without the database, these two checks fail as well.
-      const isAway = found.includes('database')
-      return isAway ? found.filter((reason) => reason !== 'schema' && reason !== 'writes') : found
+      running ??= runChecks().finally(() => {
+        running = undefined
+      })
+      return running
     },
   }
 }
