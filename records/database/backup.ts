@@ -3,6 +3,7 @@ import { statSync } from 'node:fs'
 import { link, open, readdir, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { Refused } from '../../errors.ts'
+import { findOrphan } from './damage.ts'
 import { errorCode } from './errors.ts'
 import type { Db } from './open.ts'
 import { type Sql, select } from './statements.ts'
@@ -56,11 +57,11 @@ async function checkCopy(sql: Sql): Promise<Omit<Backup, 'byteSize'>> {
     'pragma copy.integrity_check(1)',
     [],
   )
-  const [orphan] = await select<{ table: string }>(sql, 'pragma copy.foreign_key_check', [])
+  const orphan = await findOrphan(sql, 'copy')
   if (damage?.integrity_check !== 'ok' || orphan !== undefined)
     throw new Refused(
       'The copy is damaged, so it was deleted: ' +
-        `${orphan ? `a row of ${orphan.table} points to a missing row` : damage?.integrity_check}. ` +
+        `${orphan ?? damage?.integrity_check}. ` +
         'Keep your earlier backups, and check the database:  muster doctor',
     )
   const [found] = await select<{ accounts: number; newest: number | null }>(

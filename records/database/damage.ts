@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { errorCode, isDamage } from './errors.ts'
 import type { Db } from './open.ts'
-import { select } from './statements.ts'
+import { type Sql, select } from './statements.ts'
 
 /** After each table, the check rests this many times as long as it took. */
 const REST = 9
@@ -42,6 +42,13 @@ async function findDamageOf(
     if (isDamage(error)) return `${errorCode(error)} in the table ${table}`
     throw error
   }
+}
+
+/** SQLite: says which table has a row that points to a missing row. Undefined: none has. */
+export async function findOrphan(sql: Sql, schema: 'main' | 'copy'): Promise<string | undefined> {
+  const text = `pragma ${schema}.foreign_key_check`
+  const [orphan] = await select<{ table: string }>(sql, text, [])
+  return orphan && `a row of ${orphan.table} points to a missing row`
 }
 
 interface ChecksumFailures {

@@ -21,7 +21,7 @@ export interface StandbyPlace {
 
 /** `identity`: the same on a primary and its standbys. Positions of other servers say nothing. */
 interface State {
-  /** Of a standby, what it has replayed. Null: a standby was expected, and the server is a primary. */
+  /** A standby has replayed the log up to it. Null: a standby was expected, and the server is a primary. */
   position: number | null
   identity: string
 }

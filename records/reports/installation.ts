@@ -1,5 +1,6 @@
 /** The queries of `muster doctor` about the database, the leader and the accounts. */
 import { NOW_SQL } from '../database/clock.ts'
+import { findOrphan } from '../database/damage.ts'
 import type { Db } from '../database/open.ts'
 import { countFound, type Sql, select } from '../database/statements.ts'
 
@@ -79,8 +80,7 @@ export async function findDamage({ read }: Db): Promise<string | undefined> {
   const [row] = await select<{ quick_check: string }>(read, 'pragma quick_check(1)', [])
   if (row?.quick_check !== 'ok') return row?.quick_check
   // `muster backup` refuses such a database.
-  const [orphan] = await select<{ table: string }>(read, 'pragma foreign_key_check', [])
-  return orphan && `a row of ${orphan.table} points to a missing row`
+  return findOrphan(read, 'main')
 }
 
 /** Whether a worker is the leader, by the clock of the database. Only the leader has a lease.
