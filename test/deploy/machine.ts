@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
+import { outputOf } from '../docs/runtimes.ts'
 import { freePort } from '../postgres.ts'
 
 const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
@@ -100,10 +101,10 @@ export async function newMachine(): Promise<Machine> {
         const result = await runShell(onMachine(commands, replacements), environment)
         expect(result, commands).toMatchObject({ status: 0 })
         if (output !== undefined)
-          expect(result.output.trimEnd(), commands).toMatch(
+          expect(result.stdout.trimEnd(), commands).toMatch(
             toPattern(onMachine(output, replacements)),
           )
-        printed.push(result.output)
+        printed.push(result.stdout)
       }
       return printed.join('')
     },
@@ -131,20 +132,5 @@ function toPattern(output: string): RegExp {
   return new RegExp(`^${pattern}$`)
 }
 
-function runShell(
-  commands: string,
-  environment: Record<string, string>,
-): Promise<{ status: number | null; output: string; errors: string }> {
-  const child = spawn('bash', ['-euo', 'pipefail', '-c', commands], { env: environment })
-  const result = { output: '', errors: '' }
-  child.stdout.setEncoding('utf8').on('data', (text) => {
-    result.output += text
-  })
-  child.stderr.setEncoding('utf8').on('data', (text) => {
-    result.errors += text
-  })
-  return new Promise((resolve, reject) => {
-    child.on('error', reject)
-    child.on('close', (status) => resolve({ status, ...result }))
-  })
-}
+const runShell = (commands: string, env: Record<string, string>) =>
+  outputOf(spawn('bash', ['-euo', 'pipefail', '-c', commands], { env }))

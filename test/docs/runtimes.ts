@@ -1,6 +1,6 @@
 /** The languages of the samples. Tests skip those that are not installed, except for
  *  REQUIRED_RUNTIMES. */
-import { spawn, spawnSync } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process'
 
 interface Language {
   /** As in the tabs of the pages. `client` is TypeScript with the client package. */
@@ -82,7 +82,13 @@ export function run(
   [command = '', ...args]: string[],
   environment: Record<string, string>,
 ): Promise<{ status: number | null; stdout: string; stderr: string }> {
-  const child = spawn(command, args, { env: { ...process.env, ...environment } })
+  return outputOf(spawn(command, args, { env: { ...process.env, ...environment } }))
+}
+
+/** Resolves when the process has exited. */
+export function outputOf(
+  child: ChildProcessWithoutNullStreams,
+): Promise<{ status: number | null; stdout: string; stderr: string }> {
   const output = { stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', (text) => {
     output.stdout += text
