@@ -9,7 +9,8 @@ export class MusterError extends Error {
   readonly requestId: string | null
   /** The pause that the service asks for, or null. */
   readonly retryAfterSeconds: number | null
-  /** Of a change with status 503: `none` if it was not made, `unknown` if it may have been made. */
+  /** Says of a change with status 503 whether the service made it: `none`, or `unknown` if it may
+   *  have. Null for all other responses. */
   readonly changeOutcome: ChangeOutcome | null
   /** For example `POST /public/v1/tasks`. */
   readonly request: string

@@ -9,9 +9,9 @@ import type { Level } from './rules.ts'
 interface WordRule {
   added: Level | null
   removed: Level
-  /** Of a value that is no number. Default: breaking. */
+  /** Applies to values that are no numbers. Default: breaking. */
   changed?: null
-  /** Of a number. Default: breaking. */
+  /** Apply to numbers. Default: breaking. */
   increased?: Level
   decreased?: Level
   /** The order of the entries counts, and an entry can be there twice. */

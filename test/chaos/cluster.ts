@@ -45,7 +45,7 @@ export interface Node {
   clock?: FakeClock
   /** The URL of the last process that was ready. */
   url: string
-  /** Of the last process. */
+  /** The last process has it. */
   pid: number
   /** The lines of the log so far. */
   readLog(): LogLine[]
