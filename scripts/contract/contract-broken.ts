@@ -20,6 +20,7 @@ export type CheckName =
   | 'idempotency'
   | 'emitted_events'
   | 'stored_values'
+  | 'broken_rule'
   | 'list_contents'
   | 'header_meaning'
   | 'isolation'

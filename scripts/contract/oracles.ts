@@ -15,7 +15,9 @@ import { idempotencyChecks } from './oracles/idempotency.ts'
 import { invalidValueChecks, randomInvalidChecks } from './oracles/invalid-data.ts'
 import { isolationChecks } from './oracles/isolation.ts'
 import { listContentChecks } from './oracles/lists.ts'
+import { ruleChecks } from './oracles/rules.ts'
 import { sequenceChecks } from './oracles/sequences.ts'
+import { stateChecks } from './oracles/states.ts'
 import { updateChecks } from './oracles/updates.ts'
 import { urlChecks } from './oracles/urls.ts'
 import { limitChecks, randomValidChecks } from './oracles/valid-data.ts'
@@ -141,6 +143,23 @@ export const ORACLES: readonly Oracle[] = [
     isFor: ({ method }) => method === 'patch',
     needs: 'an operation that updates a record, and one that returns it',
     listChecks: updateChecks,
+  },
+  {
+    name: 'refuses what its rules refuse',
+    promise:
+      'Unique values are unique, also after updates and deletions. References lead to existing records. Rules ' +
+      'refuse what they name, and nothing else. The errors name the field.',
+    isFor: ({ body }) => body !== null,
+    needs: 'x-refusals with a condition, x-record with unique, or x-refers-to',
+    listChecks: ruleChecks,
+  },
+  {
+    name: 'changes states as declared',
+    promise:
+      'Each change of state that the contract allows is accepted, and each other one refused. Fixed fields stay.',
+    isFor: ({ method }) => method === 'patch',
+    needs: 'x-record with states',
+    listChecks: stateChecks,
   },
   {
     name: 'deletes the record',

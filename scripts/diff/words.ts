@@ -51,8 +51,14 @@ export const WORD_RULES: Record<string, WordRule> = {
   // Without it, keys without the permission could read more of the account's data.
   'x-forbidden-with': EXACT,
   'x-refusals': PARTS,
-  // The value is an explanation.
+  // A rule can be only its reason, and get a condition later.
   'x-refusals.*': { ...LIMIT, changed: null },
+  'x-refusals.*.accepts': PROMISE,
+  'x-refusals.*.ignore_case': LIMIT,
+  'x-refusals.*.reason': { ...LIMIT, changed: null },
+  // The contract may name the values of a rule later.
+  'x-refusals.*.refuses': { added: 'risky', removed: 'risky' },
+  'x-refusals.*.unique': { added: 'risky', removed: 'risky' },
   // Parameters
   'x-filter': PROMISE,
   'x-filter.*': EXACT,

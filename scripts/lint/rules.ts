@@ -16,6 +16,7 @@ import { findDreddProblems } from './dredd.ts'
 import { findEventTypeMismatches } from './events.ts'
 import { findInvalidExamples } from './examples.ts'
 import { findListProblems } from './lists.ts'
+import { findUnknownFields } from './refusals.ts'
 import { findOtherErrorSchemas, findUndeclaredStatuses, findUnreadHeaders } from './responses.ts'
 import {
   findDifferentSchemas,
@@ -47,6 +48,7 @@ export const rules: Record<string, (contract: Contract) => Finding[]> = {
   'same-in-both-files': findDifferentSchemas,
   modules: findMissingModules,
   currencies: findCurrencyProblems,
+  'rule-fields': findUnknownFields,
   'sunset-in-time': findEarlySunsets,
   unreferenced: findUnusedComponents,
   'mistyped-word': findMistypedWords,

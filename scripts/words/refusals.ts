@@ -1,10 +1,31 @@
 /** Words about errors and rules that a schema cannot express: `x-refusals`, `x-names-fields` and
  *  `x-max-record-bytes` of openapi.yaml. */
 import type { Contract } from '../model/contract.ts'
+import type { JsonObject } from '../model/json.ts'
 import type { Operation, OperationResponse } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
+import { mapValues } from '../model/schema.ts'
 import { readListWords } from './lists.ts'
 import { readWord } from './read.ts'
+
+/** A rule in `x-refusals`. Without a condition, valid data may be refused. */
+export interface Rule {
+  reason: string
+  /** A field of the body is unique among the records. A field of a list's entries is unique in the
+   *  list. */
+  unique?: boolean
+  ignore_case?: boolean
+  /** Fields of bodies that the rule accepts. */
+  accepts?: JsonObject[]
+  /** Fields of bodies that the rule refuses. */
+  refuses?: JsonObject[]
+}
+
+/** `x-refusals`, by field. A rule without a condition is written as its reason. */
+export function readRules({ place }: Operation): Record<string, Rule> {
+  const rules: Record<string, string | Rule> = readWord(place, 'x-refusals') ?? {}
+  return mapValues(rules, (rule) => (typeof rule === 'string' ? { reason: rule } : rule))
+}
 
 /** Messages by field, from the property of the body that `x-names-fields` names. Empty if the
  *  schema of the body has no `x-names-fields`. */
@@ -36,14 +57,14 @@ export function findRule(
   operation: Operation,
   field: string,
 ): string | undefined {
-  const rules = Object.keys(readWord(operation.place, 'x-refusals') ?? {})
+  const rules = Object.keys(readRules(operation))
   const sort = readListWords(contract)?.sort.parameter
   const allRules = sort === undefined ? rules : [...rules, sort]
-  return allRules.find((rule) => matches(rule, field))
+  return allRules.find((rule) => isExplainedBy(rule, field))
 }
 
-/** `*` stands for any entry and, at the end of a rule, also for everything below the entry. */
-function matches(rule: string, field: string): boolean {
+/** In a rule, `*` stands for any entry and, at the end, also for everything below the entry. */
+export function isExplainedBy(rule: string, field: string): boolean {
   const [parts, actual] = [rule.split('.'), field.split('.')]
   return (
     parts.length <= actual.length &&

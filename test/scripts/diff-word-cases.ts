@@ -24,6 +24,8 @@ export const PARTS = {
 
 const states = (open: string, more = ''): string =>
   `x-record: { states: { status: { open: ${open}${more} } } }`
+const refusal = (condition: string): string =>
+  `x-refusals: { title: { reason: Unique., ${condition} } }`
 const when = (word: string, condition: string): string =>
   `x-record: { ${word}: { paid_at: ${condition} } }`
 const emitsWhen = (condition: string): string =>
@@ -147,6 +149,48 @@ export const WORD_CASES: WordCase[] = [
     words: ['x-refusals: {}', 'x-refusals: { title: Unique. }'],
     forward: ['breaking x-refusals-added: has x-refusals.title: "Unique."'],
     backward: ['safe x-refusals-removed: no longer has x-refusals.title: "Unique."'],
+  },
+  {
+    rule: 'x-refusals.*',
+    at: 'operation',
+    words: ['x-refusals: { title: Unique. }', refusal('unique: true')],
+    forward: [],
+    backward: [],
+  },
+  {
+    rule: 'x-refusals.*.reason',
+    at: 'operation',
+    words: [refusal('unique: true'), refusal('unique: true').replace('Unique.', 'Taken.')],
+    forward: [],
+    backward: [],
+  },
+  {
+    rule: 'x-refusals.*.accepts',
+    at: 'operation',
+    words: [refusal('accepts: [{ title: a }]'), refusal('accepts: []')],
+    forward: ['breaking x-refusals-removed: no longer has x-refusals.title.accepts: {"title":"a"}'],
+    backward: [],
+  },
+  {
+    rule: 'x-refusals.*.refuses',
+    at: 'operation',
+    words: [refusal('refuses: []'), refusal('refuses: [{ title: b }]')],
+    forward: ['risky x-refusals-added: has x-refusals.title.refuses: {"title":"b"}'],
+    backward: ['risky x-refusals-removed: no longer has x-refusals.title.refuses: {"title":"b"}'],
+  },
+  {
+    rule: 'x-refusals.*.unique',
+    at: 'operation',
+    words: [refusal('accepts: []'), refusal('accepts: [], unique: true')],
+    forward: ['risky x-refusals-added: has x-refusals.title.unique: true'],
+    backward: ['risky x-refusals-removed: no longer has x-refusals.title.unique: true'],
+  },
+  {
+    rule: 'x-refusals.*.ignore_case',
+    at: 'operation',
+    words: [refusal('unique: true'), refusal('unique: true, ignore_case: true')],
+    forward: ['breaking x-refusals-added: has x-refusals.title.ignore_case: true'],
+    backward: ['safe x-refusals-removed: no longer has x-refusals.title.ignore_case: true'],
   },
   {
     rule: 'x-filter',

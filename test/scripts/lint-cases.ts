@@ -193,6 +193,12 @@ export const CASES: Case[] = [
     want: 'currencies — x-currency of Payment.amount_minor must name the currency property of Payment',
   },
   {
+    name: 'a rule for a field that the body does not have',
+    change: ['accepts: [{ due_at:', 'accepts: [{ due:'],
+    line: 'due_at:',
+    want: 'rule-fields — due_at in x-refusals must name fields of the body: createTask has no due',
+  },
+  {
     name: 'a list without pages',
     change: ["        - $ref: '#/components/parameters/PageSize'\n", ''],
     after: 'operationId: listEventTypes',

@@ -98,11 +98,21 @@ function assertNew(
         request,
         `${name} is ${show(record[name])} instead of its default ${show(value)}`,
       )
-  const now = Date.parse(response.headers.get('date') ?? '')
-  if (Number.isNaN(now)) return
   for (const name of [created, updated].filter((field) => field !== undefined))
-    if (!(Math.abs(Date.parse(String(record[name])) - now) <= MAX_CLOCK_DIFFERENCE_MS))
-      throw broken(request, `${name} of a new record is ${show(record[name])}`)
+    assertSetNow(request, response, name)
+}
+
+/** Throws unless the field has the time of the response. */
+export function assertSetNow(
+  request: Request,
+  { headers, json }: ReceivedResponse,
+  name: string,
+): void {
+  const now = Date.parse(headers.get('date') ?? '')
+  const value = (json as JsonObject)[name]
+  if (Number.isNaN(now)) return
+  if (!(Math.abs(Date.parse(String(value)) - now) <= MAX_CLOCK_DIFFERENCE_MS))
+    throw broken(request, `${name} is ${show(value)}, but the service has just set it`)
 }
 
 /** Throws unless a GET returns the same record with the same ETag. If the service has not finished

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import type { Schema } from '../../model/schema.ts'
-import { readRecordWords, requestSchema } from '../../words/records.ts'
+import { meetsCondition, readRecordWords, requestSchema } from '../../words/records.ts'
 import { show } from '../contract-broken.ts'
 import { findOperation } from '../record-kinds.ts'
 import type { Request } from '../request.ts'
@@ -75,7 +75,10 @@ function assertChanges(
 ): void {
   const { updated, set_when = {} } = readRecordWords(contract, operation)
   const sent = Object.keys(JSON.parse(request.body ?? '{}'))
-  const computed = [updated, ...Object.keys(set_when)]
+  const set = Object.entries(set_when).filter(
+    ([, condition]) => meetsCondition(before, condition) !== meetsCondition(after, condition),
+  )
+  const computed = [updated, ...set.map(([name]) => name)]
   const changed = Object.keys(before).filter(
     (name) => !isDeepStrictEqual(before[name], after[name]),
   )

@@ -1,0 +1,173 @@
+/** Oracle: a state changes only as `states` of `x-record` says, and fields in `fixed_when` keep
+ *  their values. */
+import { isDeepStrictEqual } from 'node:util'
+import type { JsonObject } from '../../model/json.ts'
+import type { Operation } from '../../model/operations.ts'
+import { readDefault } from '../../model/schema.ts'
+import {
+  meetsCondition,
+  type RecordWords,
+  readRecordWords,
+  requestSchema,
+  responseSchema,
+} from '../../words/records.ts'
+import { ContractBroken, show } from '../contract-broken.ts'
+import { type Kind, listKinds } from '../record-kinds.ts'
+import { type Check, newRequest, type Run } from '../run.ts'
+import { variants } from '../values/valid-values.ts'
+import { isValid } from '../values/validity.ts'
+import { assertAccepted, assertUpdateRefused } from './refused.ts'
+import { assertRules, assertSetNow } from './stored-values.ts'
+
+interface StatefulKind {
+  update: Operation
+  get: Operation
+}
+
+export function* stateChecks(run: Run, operation: Operation): Generator<Check> {
+  const kind = listKinds(run.contract).find(({ update }) => update === operation)
+  if (!kind?.get) return
+  const words = readRecordWords(run.contract, operation)
+  const { states = {}, fixed_when = {} } = words
+  const stateful = { update: operation, get: kind.get }
+  for (const [name, next] of Object.entries(states))
+    for (const from of listStates(run, kind, name)) {
+      const toPath = () => newRecordIn(run, kind, name, from)
+      for (const to of Object.keys(next))
+        yield {
+          what: `${name}: from ${from} to ${to}`,
+          perform: async () => {
+            const change = { name, from, to }
+            if (to === from) await assertStays(run, stateful, await toPath(), change)
+            else if (next[from]?.includes(to))
+              await assertFollows(run, stateful, await toPath(), change, words)
+            else await assertCannotFollow(run, stateful, await toPath(), change)
+          },
+        }
+      for (const [field, condition] of Object.entries(fixed_when))
+        if (name in condition)
+          yield {
+            what: `${field}: while ${name} is ${from}`,
+            perform: async () => {
+              const path = await toPath()
+              await assertFixed(
+                run,
+                stateful,
+                path,
+                field,
+                meetsCondition({ [name]: from }, condition),
+              )
+            },
+          }
+    }
+}
+
+interface StateChange {
+  name: string
+  from: string
+  to: string
+}
+
+async function assertFollows(
+  run: Run,
+  { update }: StatefulKind,
+  path: string,
+  { name, from, to }: StateChange,
+  words: RecordWords,
+): Promise<void> {
+  const request = newRequest(run, update, path, { body: { [name]: to } })
+  const response = await assertAccepted(run, update, request, `${name} ${to} after ${from}`)
+  const record = response.json
+  if (record[name] !== to)
+    throw new ContractBroken('broken_rule', request, `${name} is ${show(record[name])}`)
+  assertRules(words, request, record)
+  const { properties = {} } = responseSchema(run.contract, update)
+  for (const [field, condition] of Object.entries(words.set_when ?? {}))
+    if (properties[field]?.format === 'date-time' && meetsCondition(record, condition))
+      assertSetNow(request, response, field)
+}
+
+async function assertCannotFollow(
+  run: Run,
+  kind: StatefulKind,
+  path: string,
+  { name, from, to }: StateChange,
+): Promise<void> {
+  const request = newRequest(run, kind.update, path, { body: { [name]: to } })
+  const why = `${name} ${to} cannot follow ${from}`
+  await assertUpdateRefused(run, kind, request, { fields: [name], why })
+}
+
+/** Throws unless an update to the present state changes nothing. */
+async function assertStays(
+  run: Run,
+  { update, get }: StatefulKind,
+  path: string,
+  { name, to }: StateChange,
+): Promise<void> {
+  const { json: before } = await run.send(get, newRequest(run, get, path))
+  const request = newRequest(run, update, path, { body: { [name]: to } })
+  const { json } = await assertAccepted(run, update, request, `the present ${name}`)
+  if (!isDeepStrictEqual(json, before))
+    throw new ContractBroken('broken_rule', request, `the present ${name} changed the record`)
+}
+
+/** Throws unless the field keeps its value if `isFixed`, and can change if not. */
+async function assertFixed(
+  run: Run,
+  kind: StatefulKind,
+  path: string,
+  field: string,
+  isFixed: boolean,
+): Promise<void> {
+  const { update, get } = kind
+  const schema = requestSchema(run.contract, update).properties?.[field] ?? {}
+  const { json } = await run.send(get, newRequest(run, get, path))
+  const own = (json as JsonObject)[field]
+  const other = variants(schema, 3).find((value) => value !== own && isValid(schema, value))
+  const send = (value: unknown) => newRequest(run, update, path, { body: { [field]: value } })
+  await assertAccepted(run, update, send(own), `the present value of ${field}`)
+  const expected = { fields: [field], why: `${field} cannot change in this state` }
+  if (isFixed) await assertUpdateRefused(run, kind, send(other), expected)
+  else await assertAccepted(run, update, send(other), `a new value of ${field}`)
+}
+
+/** The states of `name` that a record of the kind can reach. */
+export function listStates(run: Run, kind: Kind, name: string): string[] {
+  return [...findRoutes(run, kind, name).keys()]
+}
+
+/** The path of a new record of the kind in the state. */
+export async function newRecordIn(
+  run: Run,
+  kind: Kind,
+  name: string,
+  state: string,
+): Promise<string> {
+  const { create, update } = kind
+  const [first, ...steps] = findRoutes(run, kind, name).get(state) ?? []
+  if (!create || !update || first === undefined) throw new Error(`no record can have ${state}`)
+  const canSend = name in (requestSchema(run.contract, create).properties ?? {})
+  const path = await run.records.newPath(update, canSend ? { [name]: first } : {})
+  for (const step of steps) {
+    const request = newRequest(run, update, path, { body: { [name]: step } })
+    await assertAccepted(run, update, request, `${name} ${step}`)
+  }
+  return path
+}
+
+/** By state: the state at the creation, and those that lead to the state. */
+function findRoutes({ contract }: Run, { create, get }: Kind, name: string): Map<string, string[]> {
+  if (!create || !get) return new Map()
+  const { states = {}, initial = {} } = readRecordWords(contract, get)
+  const schema = requestSchema(contract, create).properties?.[name]
+  const begin = schema ? (schema.enum ?? [readDefault(schema)]) : [initial[name]]
+  const routes = new Map(
+    begin.filter((state) => state !== undefined).map((state) => [String(state), [String(state)]]),
+  )
+  // The loop also visits the entries that it adds.
+  for (const [state, route] of routes)
+    for (const next of states[name]?.[state] ?? [])
+      if (!routes.has(String(next))) routes.set(String(next), [...route, String(next)])
+  return routes
+}
