@@ -171,7 +171,8 @@ export const ORACLES: readonly Oracle[] = [
   {
     name: 'emits exactly the declared events',
     promise:
-      'A change emits each declared event once, about the right record. A refused or repeated request emits none.',
+      'A change emits each declared event once, about the right record, with its data. A request that is refused, ' +
+      'repeated or changes nothing emits none.',
     isFor: ({ emits }) => emits.length > 0,
     needs: 'an operation with x-emits, and one with x-event-list',
     listChecks: eventChecks,

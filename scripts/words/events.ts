@@ -17,6 +17,13 @@ export interface EventList {
   type: string
   /** Pointer to the ID of the record that the event is about. */
   resource: string
+  /** Pointer to the data of the event. Its fields have the values of the record's fields with the
+   *  same names. */
+  data?: string
+  /** Pointer to the time of the event. */
+  time?: string
+  /** Pointer to the IDs of the deliveries. Only the operation that returns one event has them. */
+  deliveries?: string
   /** The value of `sort` for the newest events first. */
   newest_first: string
 }

@@ -18,12 +18,11 @@ import { ContractBroken, shorten, show } from '../contract-broken.ts'
 import { type Attempt, type Receiver, startContractReceiver } from '../receiver.ts'
 import type { Request } from '../request.ts'
 import type { Check, Run } from '../run.ts'
-import { type ListedEvent, prepareCall, sendAndListen } from './events.ts'
+import { CLOCK_TOLERANCE_MS, type ListedEvent, prepareCall, sendAndListen } from './events.ts'
 
 const TIMEOUT_MS = 20_000
 /** The time in which a second delivery of an event would arrive. */
 const SETTLING_MS = 300
-const CLOCK_TOLERANCE_MS = 60_000
 /** A timer may end this much too early. */
 const TIMER_TOLERANCE_MS = 50
 

@@ -1,5 +1,6 @@
 /** Oracle: an operation emits the declared events once, about the right records, and no others. */
 import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import { type EventList, findEventList, listOwnEvents } from '../../words/events.ts'
@@ -7,7 +8,7 @@ import { findIdempotencyKey, type IdempotencyKey } from '../../words/idempotency
 import { readListWords, readMaxPageSize } from '../../words/lists.ts'
 import { readPointer } from '../../words/read.ts'
 import { requestSchema } from '../../words/records.ts'
-import { ContractBroken } from '../contract-broken.ts'
+import { ContractBroken, show } from '../contract-broken.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import {
   type Check,
@@ -19,7 +20,11 @@ import {
   withId,
 } from '../run.ts'
 import { limitValues } from '../values/limit-values.ts'
+import { variants } from '../values/valid-values.ts'
+import { isValid } from '../values/validity.ts'
 
+/** The clocks of the service and of this computer may differ by this much. */
+export const CLOCK_TOLERANCE_MS = 60_000
 /** More events than one operation emits. */
 const EVENT_PAGE_SIZE = 50
 
@@ -42,6 +47,7 @@ export async function* eventChecks(run: Run, operation: Operation): AsyncGenerat
     const perform = () => assertEmits(run, operation, list, body as Input['body'])
     yield { what: 'its events', perform }
   }
+  if (operation.method === 'patch') yield* listFieldChecks(run, operation, list)
   for (const { what, prepare } of listSilentRequests(run, operation))
     yield {
       what: `no event for ${what}`,
@@ -89,6 +95,59 @@ function listSilentRequests(run: Run, operation: Operation): SilentRequest[] {
   return requests
 }
 
+/** Updates one field after the other. Enumerations come last: one of their options may be a final
+ *  state, after which other fields cannot change. */
+async function* listFieldChecks(
+  run: Run,
+  operation: Operation,
+  list: EventList,
+): AsyncGenerator<Check> {
+  const { properties = {} } = requestSchema(run.contract, operation)
+  const path = await run.records.newPath(operation)
+  const ordered = Object.entries(properties).sort(
+    ([, a], [, b]) => Number(a.enum !== undefined) - Number(b.enum !== undefined),
+  )
+  for (const [name, schema] of ordered) {
+    const values = schema.enum
+      ? limitValues({ ...schema, nullable: false }).map(({ value }) => value)
+      : variants(schema, 2).filter((value) => isValid(schema, value))
+    for (const value of [...values, ...(schema.nullable ? [null] : [])])
+      yield {
+        what: `its events if only ${name} is sent: ${show(value)}`,
+        perform: () => assertEmitsOnce(run, operation, list, { path, body: { [name]: value } }),
+      }
+  }
+}
+
+/** Sends the update twice. The second update changes nothing, so it emits nothing. */
+async function assertEmitsOnce(
+  run: Run,
+  operation: Operation,
+  list: EventList,
+  { path, body }: { path: string; body: JsonObject },
+): Promise<void> {
+  const request = await prepareRequest(run, operation, { body }, path)
+  const id = path.split('/').at(-1) ?? ''
+  const read = { method: 'GET', path, headers: {}, key: run.target.key }
+  let { json: before } = await run.sendUnchecked(read)
+  const expected: ExpectedEvent[] = []
+  const update = async (): Promise<ReceivedResponse> => {
+    const response = await run.send(operation, request)
+    if (response.status === operation.success.status) {
+      const change = { before: before as JsonObject, after: response.json as JsonObject }
+      const events = listOwnEvents(run.contract, operation, change)
+      expected.push(...events.map(({ type }) => ({ type, resource: id })))
+      before = response.json
+    }
+    return response
+  }
+  const { emitted } = await listen(run, list, async () => {
+    await update()
+    return update()
+  })
+  assertSame(request, emitted, expected)
+}
+
 /** Adds an unknown field to the body, or an unknown parameter to a request without a body. */
 function withUnknownName(request: Request): Request {
   return request.body === undefined
@@ -105,11 +164,13 @@ async function assertEmits(
   const { request, path, id, dependents } = await prepareCall(run, operation, body)
   const read = { method: 'GET', path, headers: {}, key: run.target.key }
   const { json: before } = await run.sendUnchecked(read)
+  const sentAt = Date.now()
   const { response, emitted } = await sendAndListen(run, list, operation, request)
   for (const { type } of emitted)
     if (operation.emits.includes(type)) run.coverage.sawEvent(operation.id, type)
   const isDone = response.status === operation.success.status
   const after = (response.json ?? {}) as JsonObject
+  const record = operation.method === 'delete' ? (before as JsonObject) : after
   const change = {
     before: operation.method === 'patch' ? (before as JsonObject) : undefined,
     after,
@@ -117,6 +178,40 @@ async function assertEmits(
     dependents,
   }
   assertSame(request, emitted, isDone ? listExpected(run, operation, change) : [])
+  for (const event of emitted) {
+    const problem =
+      findTimeProblem(list, event, sentAt) ??
+      (event.resource === change.id ? findDataProblem(list, event, record) : undefined)
+    if (problem !== undefined) throw broken(request, `emitted ${event.type}, whose ${problem}`)
+  }
+}
+
+function findTimeProblem(
+  { time }: EventList,
+  { event }: ListedEvent,
+  sentAt: number,
+): string | undefined {
+  if (time === undefined) return undefined
+  const text = readPointer(event, time)
+  const at = Date.parse(String(text))
+  // An invalid time is NaN.
+  const isDuringRequest = at > sentAt - CLOCK_TOLERANCE_MS && at < Date.now() + CLOCK_TOLERANCE_MS
+  return isDuringRequest ? undefined : `time is ${show(text)}, not that of the request`
+}
+
+/** Compares the data with the fields of the record that have the same names. */
+function findDataProblem(
+  { data }: EventList,
+  { event }: ListedEvent,
+  record: JsonObject,
+): string | undefined {
+  const fields = Object.entries(data === undefined ? {} : Object(readPointer(event, data)))
+  const wrong = fields.find(
+    ([name, value]) => name in record && !isDeepStrictEqual(value, record[name]),
+  )
+  if (wrong === undefined) return undefined
+  const [name, value] = wrong
+  return `data has ${name}: ${show(value)}, but the record has ${show(record[name])}`
 }
 
 async function assertSilent(
@@ -170,14 +265,27 @@ export async function prepareCall(
 
 /** Sends the request. Returns the new events, without the types in `emittedBySystem`, which no
  *  request causes. */
-export async function sendAndListen(
+export function sendAndListen(
   run: Run,
   list: EventList,
   operation: Operation,
   request: Request,
-): Promise<{ response: ReceivedResponse; emitted: ListedEvent[] }> {
+): Promise<Heard> {
+  return listen(run, list, () => run.send(operation, request))
+}
+
+interface Heard {
+  response: ReceivedResponse
+  emitted: ListedEvent[]
+}
+
+async function listen(
+  run: Run,
+  list: EventList,
+  send: () => Promise<ReceivedResponse>,
+): Promise<Heard> {
   const oldIds = new Set((await readEvents(run, list)).map(({ id }) => id))
-  const response = await run.send(operation, request)
+  const response = await send()
   const { emittedBySystem } = run.contract
   const emitted = (await readEvents(run, list)).filter(
     ({ id, type }) => !oldIds.has(id) && !emittedBySystem.includes(type),
