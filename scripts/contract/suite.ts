@@ -6,7 +6,7 @@
  *  - the run sends them (sender.ts), tests each response (conformance.ts, header-meanings.ts) and
  *    counts it (coverage.ts);
  *  - report/ writes the results.
- *  dredd/ is another suite, for the statuses that requests alone cannot cause. `npm run test:faults`
+ *  dredd/ is another suite, for the statuses that requests alone cannot cause. `npm run test:mutants`
  *  measures how good this suite is. */
 import type { Operation } from '../model/operations.ts'
 import { assertConforms } from './conformance.ts'

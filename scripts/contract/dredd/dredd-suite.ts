@@ -22,11 +22,12 @@ export interface DreddResult {
 }
 
 /** Sends every transaction that the contract declares for the operations `ids`, and checks the
- *  whole response. */
+ *  whole response. Calls `onTransaction` before each. */
 export async function runDreddSuite(
   contract: Contract,
   servers: Servers,
   ids: readonly string[],
+  onTransaction?: (operation: string) => void,
 ): Promise<DreddResult> {
   const client = new HttpClient(servers.app.url, [])
   const declared = new Map<string, DeclaredResponse>()
@@ -35,6 +36,7 @@ export async function runDreddSuite(
       const response = declaredResponse(contract, transaction)
       transaction.skip = !ids.includes(response.operation.id)
       if (transaction.skip) return
+      onTransaction?.(response.operation.id)
       declared.set(transaction.id, response)
       await prepare({ contract, servers, client }, transaction, response)
     },

@@ -1,0 +1,114 @@
+/** Runs a mutant against the contract tests and the tests that reach it. */
+import { basename } from 'node:path'
+import type { Mutant } from './instrument.ts'
+import type { Learned } from './learn.ts'
+import { limitFor, type Reach, runContract, runTests } from './runs.ts'
+
+const FIRST_OPERATIONS = 6
+const TEST_SECONDS = 20
+
+export interface Outcome {
+  /** The first failure. Null: not found. */
+  failure: string | null
+  /** The operations or test files that ran. */
+  ran: string[]
+  seconds: number
+}
+
+export interface Result {
+  mutant: Mutant
+  isReachedByContract: boolean
+  contract: Outcome
+  /** Null: the tests did not run. */
+  tests: Outcome | null
+}
+
+/** Which mutants to run against the tests: `missed` are those that the contract tests miss. */
+export type TestChoice = 'all' | 'missed' | 'none'
+
+/** Runs the contract tests of a few operations first, then the tests, and then the contract tests of
+ *  all operations that reach the mutant. Skips the last step if no test finds the mutant either. */
+export async function measure(
+  learned: Learned,
+  mutant: Mutant,
+  choice: TestChoice,
+  tags: Map<string, string>,
+): Promise<Result> {
+  const ids = listReaching(learned, mutant)
+  const few = chooseFirst(ids, mutant, tags)
+  let contract = await testContract(learned, mutant, few, false)
+  const isTested = choice === 'all' || (choice === 'missed' && contract.failure === null)
+  const tests = isTested ? await testTests(learned, mutant) : null
+  if (contract.failure === null && tests?.failure !== null) {
+    const whole = await testContract(learned, mutant, ids, true)
+    contract = { ...whole, seconds: contract.seconds + whole.seconds }
+  }
+  return { mutant, isReachedByContract: ids.length > 0, contract, tests }
+}
+
+/** Every operation, if only the start of the service reaches the mutant. */
+export function listReaching({ operations, start }: Learned, { id }: Mutant): string[] {
+  const reaching = [...operations.keys()].filter((name) => operations.get(name)?.mutants.has(id))
+  return reaching.length === 0 && start.has(id) ? [...operations.keys()] : reaching
+}
+
+/** The operation of the mutant's file, and the operations of the tag that has most. */
+function chooseFirst(ids: string[], { file }: Mutant, tags: Map<string, string>): string[] {
+  const byTag = Map.groupBy(ids, (id) => tags.get(id))
+  const [most = []] = [...byTag.values()].sort((a, b) => b.length - a.length)
+  const own = ids.filter((id) => id === basename(file, '.ts'))
+  return [...new Set([...own, ...most])].slice(0, FIRST_OPERATIONS)
+}
+
+async function testContract(
+  { copy, operations }: Learned,
+  mutant: Mutant,
+  ids: string[],
+  withDredd: boolean,
+): Promise<Outcome> {
+  if (ids.length === 0) return { failure: null, ran: [], seconds: 0 }
+  const startedAt = performance.now()
+  const { failure } = await runContract(
+    copy,
+    { ids, seed: 1, withDredd },
+    { mutant: mutant.id, limitSeconds: limitFor(sumSeconds(operations, ids)) },
+  )
+  return { failure, ran: ids, seconds: secondsSince(startedAt) }
+}
+
+async function testTests({ copy, tests }: Learned, mutant: Mutant): Promise<Outcome> {
+  const files = chooseTests(tests, mutant)
+  if (files.length === 0) return { failure: null, ran: [], seconds: 0 }
+  const startedAt = performance.now()
+  const failure = await runTests(copy, files, {
+    mutant: mutant.id,
+    limitSeconds: limitFor(sumSeconds(tests, files)),
+  })
+  return { failure, ran: files, seconds: secondsSince(startedAt) }
+}
+
+/** The test files that reach the mutant: first those of its folder, and of these first those that
+ *  reach least else. At most TEST_SECONDS in all, or one file. */
+function chooseTests(tests: Map<string, Reach>, { id, file }: Mutant): string[] {
+  const [folder] = file.split('/')
+  const rank = (name: string) => (name.startsWith(`test/${folder}/`) ? 0 : 1)
+  const reaching = [...tests].filter(([, { mutants }]) => mutants.has(id))
+  reaching.sort(
+    ([a, { mutants: inA }], [b, { mutants: inB }]) => rank(a) - rank(b) || inA.size - inB.size,
+  )
+  const chosen: string[] = []
+  let seconds = 0
+  for (const [name, reach] of reaching) {
+    seconds += reach.seconds
+    if (chosen.length === 0 || seconds <= TEST_SECONDS) chosen.push(name)
+  }
+  return chosen
+}
+
+function sumSeconds(reached: Map<string, Reach>, names: string[]): number {
+  return names.reduce((sum, name) => sum + (reached.get(name)?.seconds ?? 0), 0)
+}
+
+function secondsSince(startedAt: number): number {
+  return Math.round((performance.now() - startedAt) / 100) / 10
+}
