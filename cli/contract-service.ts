@@ -4,9 +4,12 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { issueApiKey } from '../auth/api-key.ts'
+import { issueApiKey, newApiKey } from '../auth/api-key.ts'
+import { deactivateUser } from '../auth/deactivation.ts'
 import { makeExport } from '../operations/export-job.ts'
+import { suspendAccount } from '../records/account-suspension.ts'
 import { insertAccount } from '../records/accounts.ts'
+import { listApiKeys, revokeApiKey } from '../records/api-keys.ts'
 import { migrate, withSetupLock } from '../records/database/migrate.ts'
 import { type Db, openDatabase } from '../records/database/open.ts'
 import { accountScope, accountTransaction } from '../records/database/scope.ts'
@@ -75,8 +78,8 @@ function newTestUsers(db: Db): Pick<Server, 'newKey' | 'newAccount' | 'newUser'>
       )
       return { ...ids, key: await newKey(ids) }
     },
-    async newUser(accountId) {
-      const permissions = { finance: 'none' as const }
+    async newUser(accountId, { finance = 'none' } = {}) {
+      const permissions = { finance }
       const user = { ...newPerson(), role: 'admin' as const, permissions }
       const userId = await accountTransaction(db, accountId, (scope) =>
         insertUser(scope, user, new Date()),
@@ -93,17 +96,46 @@ export async function startOwnService() {
   const server = await startServer({ directory: await newDirectory(cleanup), role: 'all' })
   cleanup.defer(server.stop)
   const account = await server.newAccount()
-  const { userId } = await server.newUser(account.accountId)
+  const { accountId } = account
+  const restricted = { accountId, ...(await server.newUser(accountId)) }
+  const reader = { accountId, ...(await server.newUser(accountId, { finance: 'read' })) }
   const other = await server.newAccount()
   const target = {
     url: server.url,
     key: account.key,
-    restrictedKey: await server.newKey({ ...account, userId }, 'read_only'),
+    restrictedKey: await server.newKey(restricted, 'read_only'),
+    noPermissionKey: await server.newKey(restricted),
+    readPermissionKey: await server.newKey(reader),
     otherKey: other.key,
-    createWebhook: ({ url }: { url: string }) =>
-      createContractWebhook(server, account.accountId, url),
+    invalidKeys: await newInvalidKeys(server),
+    createWebhook: ({ url }: { url: string }) => createContractWebhook(server, accountId, url),
   }
   return withCleanup(target, cleanup)
+}
+
+/** Keys of accounts without records. */
+async function newInvalidKeys({
+  db,
+  newAccount,
+  newUser,
+  newKey,
+}: Server & Running): Promise<Record<string, string>> {
+  const [revoked, suspended] = [await newAccount(), await newAccount()]
+  const { accountId } = revoked
+  const { userId } = await newUser(accountId)
+  const ofDeactivated = await newKey({ accountId, userId })
+  await accountTransaction(db, accountId, async (scope) => {
+    await deactivateUser(scope, userId, new Date())
+    for (const { id } of await listApiKeys(scope, revoked.userId))
+      await revokeApiKey(scope, id, new Date())
+  })
+  await accountTransaction(db, suspended.accountId, (scope) => suspendAccount(scope, new Date()))
+  return {
+    'a revoked key': revoked.key,
+    'an unknown key': newApiKey().token,
+    'a key of a deactivated user': ofDeactivated,
+    'a key of a suspended account': suspended.key,
+  }
 }
 
 /** Creates a webhook of the account for all events. Disposing of the result deletes the webhook. */

@@ -47,6 +47,8 @@ interface Options extends ReportOptions {
   url?: string
   key?: string
   restrictedKey?: string
+  financeNoneKey?: string
+  financeReadKey?: string
   otherKey?: string
   webhookSecret?: string
   receiverPort?: number
@@ -107,6 +109,15 @@ function addTargetOptions(command: Command): void {
       '--restricted-key <key>',
       'a Read Only key of another user in the same account, who must not have the Finance permission, ' +
         'or - to read it from standard input',
+    )
+    .option(
+      '--finance-none-key <key>',
+      'a Full Access key of the user of --restricted-key, or - to read it from standard input',
+    )
+    .option(
+      '--finance-read-key <key>',
+      'a Full Access key of a third user of the account, whose Finance permission is Read, or - to read it ' +
+        'from standard input',
     )
     .option(
       '--other-key <key>',
@@ -199,18 +210,24 @@ async function buildReport(contract: Contract, options: Options): Promise<Report
 /** Undefined: the service of this copy of Muster. Throws `UsageError` for options that do not fit
  *  together. */
 function readTarget(options: Options): Target | undefined {
-  const { url, key, restrictedKey, otherKey, webhookSecret, receiverPort, receiverUrl } = options
+  const { url, key, restrictedKey, financeNoneKey, financeReadKey, otherKey } = options
+  const { webhookSecret, receiverPort, receiverUrl } = options
   if ((url === undefined) !== (key === undefined))
     throw new UsageError("option '--url <url>' and option '--key <key>' must be used together")
   if ((webhookSecret === undefined) !== (receiverPort === undefined))
     throw new UsageError(
       "option '--webhook-secret <secret>' and option '--receiver-port <port>' must be used together",
     )
+  if ((financeNoneKey === undefined) !== (financeReadKey === undefined))
+    throw new UsageError(
+      "option '--finance-none-key <key>' and option '--finance-read-key <key>' must be used together",
+    )
   if (receiverUrl !== undefined && receiverPort === undefined)
     throw new UsageError("option '--receiver-url <url>' needs option '--receiver-port <port>'")
   if (url === undefined || key === undefined) {
     for (const [option, value] of [
       ['--restricted-key <key>', restrictedKey],
+      ['--finance-none-key <key>', financeNoneKey],
       ['--other-key <key>', otherKey],
       ['--webhook-secret <secret>', webhookSecret],
     ])
@@ -221,6 +238,8 @@ function readTarget(options: Options): Target | undefined {
     url,
     key: readSecret(key),
     restrictedKey: restrictedKey && readSecret(restrictedKey),
+    noPermissionKey: financeNoneKey && readSecret(financeNoneKey),
+    readPermissionKey: financeReadKey && readSecret(financeReadKey),
     otherKey: otherKey && readSecret(otherKey),
     createWebhook:
       webhookSecret === undefined ? undefined : async () => openExistingWebhook(webhookSecret),

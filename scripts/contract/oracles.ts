@@ -2,7 +2,7 @@
 import type { Operation } from '../model/operations.ts'
 import { readExportFileWords } from '../words/export-files.ts'
 import { findIdempotencyKey } from '../words/idempotency.ts'
-import { keyChecks } from './oracles/access.ts'
+import { keyChecks, permissionChecks } from './oracles/access.ts'
 import { bodyChecks } from './oracles/bodies.ts'
 import { conditionChecks } from './oracles/conditions.ts'
 import { deletionChecks } from './oracles/deletions.ts'
@@ -15,6 +15,7 @@ import { idempotencyChecks } from './oracles/idempotency.ts'
 import { invalidValueChecks, randomInvalidChecks } from './oracles/invalid-data.ts'
 import { isolationChecks } from './oracles/isolation.ts'
 import { listContentChecks } from './oracles/lists.ts'
+import { referenceChecks } from './oracles/references.ts'
 import { ruleChecks } from './oracles/rules.ts'
 import { sequenceChecks } from './oracles/sequences.ts'
 import { stateChecks } from './oracles/states.ts'
@@ -72,6 +73,15 @@ export const ORACLES: readonly Oracle[] = [
     listChecks: keyChecks,
   },
   {
+    name: 'gives all users of the account what they may have',
+    promise:
+      'With --finance-none-key and --finance-read-key: users can do what their permissions allow, and get the ' +
+      'same records.',
+    isFor: (_, { noPermissionKey }) => noPermissionKey !== undefined,
+    needs: 'the options --finance-none-key and --finance-read-key',
+    listChecks: permissionChecks,
+  },
+  {
     name: 'refuses other URLs and methods',
     promise:
       'Unknown IDs get 404, broken URLs 400 or 414, and other methods 405 with Allow. The longest URL is accepted, ' +
@@ -82,7 +92,8 @@ export const ORACLES: readonly Oracle[] = [
   {
     name: 'sends headers that mean what the contract says',
     promise:
-      'Rate limit headers count down and name the end of the window. X-Request-Id repeats that of the client.',
+      'Rate limit headers count the requests of a user with all of their keys, and name the end of the window. ' +
+      'X-Request-Id repeats that of the client.',
     isFor: always,
     needs: 'a response header with x-echoes or x-counts-down',
     listChecks: headerChecks,
@@ -194,6 +205,14 @@ export const ORACLES: readonly Oracle[] = [
     isFor: ({ emits }, { createWebhook }) => emits.length > 0 && createWebhook !== undefined,
     needs: 'an operation with x-emits, one with x-event-list, and the option --webhook-secret',
     listChecks: deliveryChecks,
+  },
+  {
+    name: 'refuses wrong references',
+    promise:
+      'No record can refer to a deleted record, or to one of another account. Each reference is tried alone.',
+    isFor: ({ body }) => body !== null,
+    needs: 'a field with x-refers-to, or the option --other-key',
+    listChecks: referenceChecks,
   },
   {
     name: 'keeps accounts apart',

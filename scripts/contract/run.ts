@@ -30,8 +30,14 @@ export interface Target {
   key: string
   /** A Read Only key of a user of the same account without the Finance permission. */
   restrictedKey?: string
+  /** A Full Access key of a user without the permission: the user of `restrictedKey`. */
+  noPermissionKey?: string
+  /** A Full Access key of a third user of the account, whose permission is to read only. */
+  readPermissionKey?: string
   /** A Full Access key of a user of another account. */
   otherKey?: string
+  /** Keys that are not valid, by what is wrong with them, for example `a revoked key`. */
+  invalidKeys?: Record<string, string>
   /** Creates a webhook that sends all later events of the account to the receiver. */
   createWebhook?(receiver: Receiver): Promise<TestedWebhook>
   /** Gets the deliveries of the whole run. Undefined: each test of deliveries starts a receiver. */
@@ -55,6 +61,8 @@ export interface Run {
   /** A command that repeats the request. */
   toCurl(request: Request): string
   records: TestRecords
+  /** The records of the other account. Undefined if the target has no `otherKey`. */
+  otherRecords: TestRecords | undefined
   /** The latest exchange with this request, or with an equal one. */
   findExchange(request: Request): Exchange | undefined
   /** Sends a request. Throws ContractBroken unless the response conforms to the operation. */

@@ -15,7 +15,7 @@ import { assertHeaderMeanings } from './header-meanings.ts'
 import { listOracles } from './oracles.ts'
 import type { Checks, Run } from './run.ts'
 import { type Exchange, Sender } from './sender.ts'
-import { prepareRecords, type TestRecords } from './test-records.ts'
+import { prepareRecords } from './test-records.ts'
 
 /** Further failures of one case are dropped. */
 const MAX_FAILURES_PER_CASE = 3
@@ -54,8 +54,10 @@ interface SuiteOptions extends SetUp {
 export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void> {
   const { contract, target, coverage } = setUp
   const sender = new Sender(target.url, contract, coverage)
-  const records = await prepareRecords(contract, (request) => sender.send(request), target.key)
-  const run = newRun(setUp, sender, records)
+  const prepare = (key: string) => prepareRecords(contract, (request) => sender.send(request), key)
+  const records = await prepare(target.key)
+  const otherRecords = target.otherKey === undefined ? undefined : await prepare(target.otherKey)
+  const run = newRun(setUp, sender, { records, otherRecords })
   try {
     for (const { operation, name, perform } of listCases(run)) {
       const [countBefore, startedAt] = [sender.requestCount, performance.now()]
@@ -71,20 +73,28 @@ export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void
       })
     }
   } finally {
-    await records.dispose().finally(() => sender.close())
+    await records
+      .dispose()
+      .finally(() => otherRecords?.dispose())
+      .finally(() => sender.close())
   }
 }
 
-function newRun(setUp: SetUp, sender: Sender, records: TestRecords): Run {
-  const { contract, validators, coverage } = setUp
+function newRun(
+  setUp: SetUp,
+  sender: Sender,
+  { records, otherRecords }: Pick<Run, 'records' | 'otherRecords'>,
+): Run {
+  const { contract, validators, coverage, target } = setUp
   return {
     ...setUp,
     records,
+    otherRecords,
     sendUnchecked: (request) => sender.send(request),
     findExchange: (request) => sender.findExchange(request),
     async send(operation, request) {
       const response = await sender.send(request, operation.id)
-      records.noteCreated(response)
+      records.noteCreated(response, request.key === target.otherKey ? target.otherKey : target.key)
       assertConforms(validators, operation.id, request, response)
       const declared = operation.responses.find(({ status }) => status === response.status)
       assertHeaderMeanings(contract, declared, request, response)

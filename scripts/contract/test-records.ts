@@ -27,6 +27,12 @@ interface FailedRecord {
 
 type Send = (request: Request) => Promise<ReceivedResponse>
 
+/** A record to delete, with a key that may delete it. */
+interface CreatedRecord {
+  path: string
+  key: string
+}
+
 /** Creates one record of each kind, as far as the service permits. Requests that change no record
  *  share these records. */
 export async function prepareRecords(
@@ -54,10 +60,10 @@ export class TestRecords {
   readonly #shared = new Map<Kind, string>()
   /** Why the kind has no shared record. */
   readonly #refused = new Map<Kind, ContractBroken>()
-  /** Paths of the records to delete at the end of the run, the case or the check, oldest first. */
-  #untilDispose: string[] = []
-  #untilCaseEnds: string[] = []
-  #untilCheckEnds: string[] = []
+  /** The records to delete at the end of the run, the case or the check, oldest first. */
+  #untilDispose: CreatedRecord[] = []
+  #untilCaseEnds: CreatedRecord[] = []
+  #untilCheckEnds: CreatedRecord[] = []
 
   constructor(contract: Contract, send: Send, key: string) {
     this.#contract = contract
@@ -86,7 +92,7 @@ export class TestRecords {
     )
     for (const kind of ordered)
       try {
-        this.#shared.set(kind, await this.#createNew(kind))
+        this.#shared.set(kind, await this.createNew(kind))
       } catch (error) {
         if (!(error instanceof ContractBroken)) throw error
         this.#refused.set(kind, error)
@@ -134,20 +140,30 @@ export class TestRecords {
       const kind = this.#referredKinds.get(field)
       // A required reference may have to be unique, so it gets a new record.
       if (kind !== undefined && typeof value === 'string')
-        filled[field] = required.includes(field)
-          ? await this.#createNew(kind)
-          : this.#sharedId(kind)
+        filled[field] = required.includes(field) ? await this.createNew(kind) : this.sharedId(kind)
     }
     return filled
   }
 
-  /** Whether a field has the ID of another record. */
-  isReference(field: string): boolean {
-    return this.#referredKinds.has(field)
+  /** The kind of the records whose IDs the field has. Undefined if the field is no reference. */
+  kindOf(field: string): Kind | undefined {
+    return this.#referredKinds.get(field)
+  }
+
+  /** The ID of the shared record. */
+  sharedId(kind: Kind): string {
+    const refused = this.#refused.get(kind)
+    if (refused !== undefined) throw refused
+    return this.#shared.get(kind) ?? ''
+  }
+
+  /** Creates a record. If its kind is nested, the records above it are the shared ones. */
+  async createNew(kind: Kind, values: JsonObject = {}): Promise<string> {
+    return this.#create(kind, values, await this.sharedPath({ path: kind.collection }))
   }
 
   /** The operation's path with the IDs of new records. The last of these records has the values. */
-  newPath({ path }: Operation, values: JsonObject = {}): Promise<string> {
+  newPath({ path }: Pick<Operation, 'path'>, values: JsonObject = {}): Promise<string> {
     const last = listCollections(path).at(-1)
     const lastKind = last && kindAt(this.#kinds, last.collection)
     return this.#fillPath(path, (kind, collection) =>
@@ -157,7 +173,7 @@ export class TestRecords {
 
   /** The operation's path with the IDs of shared records. */
   sharedPath({ path }: Pick<Operation, 'path'>): Promise<string> {
-    return this.#fillPath(path, async (kind) => this.#sharedId(kind))
+    return this.#fillPath(path, async (kind) => this.sharedId(kind))
   }
 
   /** `idOf` gets each kind of the path, from left to right, and the filled path of its records. */
@@ -181,15 +197,15 @@ export class TestRecords {
     for (const other of this.#kinds)
       for (const [field, { nullable }] of Object.entries(this.#fieldsOf(other)))
         if (nullable && this.#referredKinds.get(field)?.name === kind)
-          ids.push(await this.#createNew(other, { [field]: id }))
+          ids.push(await this.createNew(other, { [field]: id }))
     return ids
   }
 
-  /** If the response reports a new record, notes the record for its deletion. */
-  noteCreated({ status, headers }: ReceivedResponse): void {
+  /** If the response reports a new record, notes the record for its deletion with the key. */
+  noteCreated({ status, headers }: ReceivedResponse, key = this.#key): void {
     const path = headers.get('location') ?? ''
     const canDelete = this.#kinds.some(({ remove }) => remove && matchesTemplate(remove.path, path))
-    if (status === 201 && canDelete) this.#untilCheckEnds.push(path)
+    if (status === 201 && canDelete) this.#untilCheckEnds.push({ path, key })
   }
 
   /** Keeps the records created so far until `cleanUpCase`. */
@@ -200,9 +216,9 @@ export class TestRecords {
 
   /** Deletes the records that were created since the last clean-up or `keepUntilCaseEnds`. */
   async cleanUpCheck(): Promise<void> {
-    const paths = this.#untilCheckEnds
+    const created = this.#untilCheckEnds
     this.#untilCheckEnds = []
-    await this.#remove(paths)
+    await this.#remove(created)
   }
 
   /** Deletes the records that the case created. */
@@ -217,17 +233,6 @@ export class TestRecords {
     this.#untilCaseEnds.unshift(...this.#untilDispose)
     this.#untilDispose = []
     await this.cleanUpCase()
-  }
-
-  #sharedId(kind: Kind): string {
-    const refused = this.#refused.get(kind)
-    if (refused !== undefined) throw refused
-    return this.#shared.get(kind) ?? ''
-  }
-
-  /** Creates a record. If its kind is nested, the records above it are the shared ones. */
-  async #createNew(kind: Kind, values: JsonObject = {}): Promise<string> {
-    return this.#create(kind, values, await this.sharedPath({ path: kind.collection }))
   }
 
   /** The ID of a new record, or of the first record of a kind that no request can create. */
@@ -253,7 +258,7 @@ export class TestRecords {
         request,
         `valid data returned ${status}: ${shorten(text)}`,
       )
-    if (kind.remove) this.#untilCheckEnds.push(`${collection}/${id}`)
+    if (kind.remove) this.#untilCheckEnds.push({ path: `${collection}/${id}`, key: this.#key })
     return id
   }
 
@@ -276,10 +281,10 @@ export class TestRecords {
   }
 
   /** Deletes the newest record first. Tries all of them, then throws the first failure. */
-  async #remove(paths: string[]): Promise<void> {
+  async #remove(created: CreatedRecord[]): Promise<void> {
     const failures: unknown[] = []
-    for (const path of paths.toReversed())
-      await this.#send({ method: 'DELETE', path, headers: {}, key: this.#key }).catch((error) => {
+    for (const { path, key } of created.toReversed())
+      await this.#send({ method: 'DELETE', path, headers: {}, key }).catch((error) => {
         failures.push(error)
       })
     if (failures.length > 0) throw failures[0]

@@ -69,6 +69,7 @@ export const WORD_RULES: Record<string, WordRule> = {
   'x-echoes': PROMISE,
   'x-epoch-seconds': HIGHEST,
   'x-parameters': PROMISE,
+  'x-scope': PROMISE,
   // Schemas
   'x-currency': PROMISE,
   'x-names-fields': PROMISE,

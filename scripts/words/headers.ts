@@ -28,6 +28,8 @@ interface HeaderWords {
   'x-echoes'?: string
   /** Each request with the same API key makes the number smaller by 1. */
   'x-counts-down'?: boolean
+  /** The requests of a user with all of their keys count together. */
+  'x-scope'?: 'user'
   /** A time in seconds since 1970, at most this many seconds ahead. */
   'x-epoch-seconds'?: { at_most_ahead: number }
   'x-parameters'?: Record<string, ParameterMeaning>

@@ -56,6 +56,10 @@ describe('wrong usage', () => {
     ['docs', /required option '--out <dir>'/],
     ['contract --restricted-key mst_x', /'--restricted-key <key>' needs option '--url/],
     [
+      'contract --url http://127.0.0.1:1 --key mst_x --finance-read-key mst_x',
+      /'--finance-none-key <key>' and option '--finance-read-key <key>' must be used together/,
+    ],
+    [
       'contract --url http://127.0.0.1:1 --key - --restricted-key -',
       /standard input is empty: only one option/,
     ],

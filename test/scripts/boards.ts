@@ -61,7 +61,7 @@ export async function startBoards({
     const method = request.method === 'HEAD' ? 'get' : request.method?.toLowerCase()
     const operation = operations.find((one) => one.method === method)
     if (operation === undefined) return { status: 405, headers: { allow } }
-    if (request.headers.authorization?.replace(/^bearer /i, '') !== apiKey) return { status: 401 }
+    if (request.headers.authorization?.replace(/^bearer +/i, '') !== apiKey) return { status: 401 }
     const query = readQuery(operation, search)
     if (query === undefined) return { status: 400 }
     const status = operation.body ? findBodyProblem(request, bodyText) : undefined

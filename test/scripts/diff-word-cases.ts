@@ -227,6 +227,13 @@ export const WORD_CASES: WordCase[] = [
     backward: [],
   },
   {
+    rule: 'x-scope',
+    at: 'parameter',
+    words: ['x-scope: user', 'x-own: 1'],
+    forward: ['breaking x-scope-removed: no longer has x-scope: "user"'],
+    backward: [],
+  },
+  {
     rule: 'x-at-most',
     at: 'header',
     words: ['x-at-most: 60', 'x-at-most: 90'],

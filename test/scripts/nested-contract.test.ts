@@ -86,6 +86,7 @@ test('a service whose listed records change for half a second passes all cases',
 test('prints a line for each check that has nothing to check, with what the check needs', async () => {
   const { text, cases } = await testBoards()
   expect(text.match(/^SKIP .*$/gm)).toEqual([
+    'SKIP  gives all users of the account what they may have: had nothing to check; it needs the options --finance-none-key and --finance-read-key',
     'SKIP  sends headers that mean what the contract says: had nothing to check; it needs a response header with x-echoes or x-counts-down',
     'SKIP  compares versions: had nothing to check; it needs an operation with the header If-Match or If-None-Match',
     'SKIP  exports the records of the list: had nothing to check; it needs an operation with x-export-file',
@@ -98,6 +99,7 @@ test('prints a line for each check that has nothing to check, with what the chec
     expect.stringMatching(
       /^SKIP {2}delivers its events: had nothing to check; it needs .* --webhook-secret$/,
     ),
+    'SKIP  refuses wrong references: had nothing to check; it needs a field with x-refers-to, or the option --other-key',
     'SKIP  keeps accounts apart: had nothing to check; it needs the option --other-key',
   ])
   expect(cases.map(({ name }) => name)).not.toContain('delivers its events')

@@ -14,8 +14,8 @@ interface Account {
 export interface Server {
   url: string
   newAccount(): Promise<Account>
-  /** Creates a user without the Finance permission. */
-  newUser(accountId: string): Promise<{ userId: string }>
+  /** The default is a user without the Finance permission. */
+  newUser(accountId: string, options?: { finance?: 'none' | 'read' }): Promise<{ userId: string }>
   /** Full Access is the default. */
   newKey(
     account: { accountId: string; userId: string },

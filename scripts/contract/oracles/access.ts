@@ -1,60 +1,78 @@
 /** Oracle: an operation refuses requests without a valid API key, and keys without the permission
- *  that the operation needs. If it needs none, a Read Only key is enough. */
+ *  that the operation needs. Other keys of the account get what the key of the run gets. */
+import { setTimeout as delay } from 'node:timers/promises'
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
+import { findItemSchema } from '../../words/lists.ts'
 import { readWord } from '../../words/read.ts'
-import { assertStatus } from '../contract-broken.ts'
+import { assertStatus, ContractBroken, show } from '../contract-broken.ts'
 import type { Request } from '../request.ts'
-import { assertSameStatus, type Check, newRequest, prepareRequest, type Run } from '../run.ts'
+import {
+  assertSameStatus,
+  type Check,
+  MAX_TRIES,
+  newRequest,
+  preparePath,
+  prepareRequest,
+  RETRY_DELAY_MS,
+  type Run,
+  waitUntilFinished,
+} from '../run.ts'
+import { changeOf } from './deliveries.ts'
+import { assertChangesNothing } from './unchanged.ts'
 
 export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
-  const { key, restrictedKey } = run.target
   const path = await run.records.sharedPath(operation)
   const request = await prepareRequest(run, operation, {}, path)
-  const expect401 = (what: string, probe: Request): Check => ({
-    what,
-    async perform() {
-      const { status } = await run.send(operation, probe)
-      assertStatus(probe, status, { check: 'ignored_auth', expected: 401, what })
-    },
-  })
-  yield expect401('without a key', { ...request, key: null })
-  yield expect401('with another key', { ...request, key: changeKey(key) })
-  const Authorization = `Basic ${btoa('user:password')}`
-  const headers = { ...request.headers, Authorization }
-  yield expect401('with a key of another scheme', { ...request, key: null, headers })
-  yield* schemeChecks(run, operation, path)
-  if (restrictedKey === undefined) return
-  const needsPermission = operation.responses.some(({ status }) => status === 403)
-  const what = needsPermission ? 'a key without the permission' : 'a Read Only key'
-  yield {
-    what: `with ${what}`,
-    async perform() {
-      const at = needsPermission ? await forbiddenPath(run, operation, path) : path
-      const probe = { ...request, path: at, key: restrictedKey }
-      const { status } = await run.send(operation, probe)
-      assertStatus(probe, status, {
-        check: 'ignored_permission',
-        expected: needsPermission ? 403 : operation.success.status,
-        what,
-      })
-    },
+  for (const [what, change] of listInvalidKeys(run, operation)) {
+    const probe = { ...request, ...change, headers: { ...request.headers, ...change.headers } }
+    yield {
+      what,
+      async perform() {
+        const { status } = await run.send(operation, probe)
+        assertStatus(probe, status, { check: 'ignored_auth', expected: 401, what })
+      },
+    }
   }
+  yield* schemeChecks(run, operation, path)
+  yield* lesserKeyChecks(run, operation, listRestrictedKeys(run, operation))
 }
 
-/** RFC 9110 §11.1: the case of a scheme has no meaning. */
+/** How each request differs from a valid one: in words, and its changes. */
+function listInvalidKeys(
+  { target: { key, invalidKeys = {} }, options }: Run,
+  { id }: Operation,
+): [string, Partial<Request>][] {
+  const Authorization = `Basic ${btoa('user:password')}`
+  // A service can limit the requests with such keys, so only the first operation gets all of them.
+  const invalid = Object.entries(invalidKeys).slice(0, id === options.ids[0] ? undefined : 1)
+  return [
+    ['without a key', { key: null }],
+    ['with another key', { key: changeKey(key) }],
+    ['with a key of another scheme', { key: null, headers: { Authorization } }],
+    ['with text before the scheme', { scheme: 'not Bearer' }],
+    ['with text after the key', { key: `${key} ${key}` }],
+    ...invalid.map(([what, invalidKey]): [string, Partial<Request>] => [
+      `with ${what}`,
+      { key: invalidKey },
+    ]),
+  ]
+}
+
+/** RFC 9110 §11.1 and §11.4: the case of a scheme has no meaning, and several spaces can follow the
+ *  scheme. */
 function* schemeChecks(run: Run, operation: Operation, path: string): Generator<Check> {
   // The service refuses the unknown parameter, so that the request changes nothing.
   const request = newRequest(run, operation, path, { query: { not_a_parameter: 1 } })
-  for (const scheme of ['bearer', 'BEARER'])
+  for (const scheme of ['bearer', 'BEARER', 'Bearer '])
     yield {
-      what: `with the scheme ${scheme}`,
+      what: `with the scheme "${scheme}"`,
       perform: () =>
         assertSameStatus(
           run,
           operation,
           { usual: request, probe: { ...request, scheme } },
-          { check: 'ignored_auth', what: `a key with the scheme ${scheme}` },
+          { check: 'ignored_auth', what: `a key with the scheme "${scheme}"` },
         ),
     }
 }
@@ -64,10 +82,142 @@ function changeKey(key: string): string {
   return `${key.slice(0, -1)}${key.endsWith('0') ? '1' : '0'}`
 }
 
-/** The path of a new record that only keys with the permission may access: it has the values of
- *  `x-forbidden-with`. Returns `path` if the operation has no `x-forbidden-with`: then every record
- *  needs the permission. */
-async function forbiddenPath(run: Run, operation: Operation, path: string): Promise<string> {
-  const values = readWord<JsonObject>(operation.place, 'x-forbidden-with')
-  return values ? await run.records.newPath(operation, values) : path
+/** A key of the account that may do less than the key of the run. */
+interface LesserKey {
+  what: string
+  key: string | undefined
+  /** `values` are those of `x-forbidden-with` if the request is about a record that has them. */
+  isPermitted(operation: Operation, values: JsonObject | undefined): boolean
+}
+
+function listRestrictedKeys({ target }: Run, { responses }: Operation): LesserKey[] {
+  const isRefused = responses.some(({ status }) => status === 403)
+  return [
+    {
+      what: isRefused ? 'a key without the permission' : 'a Read Only key',
+      key: target.restrictedKey,
+      isPermitted: (operation, values) =>
+        !isRefused ||
+        (operation.method === 'get' && readForbidden(operation) !== undefined && !values),
+    },
+  ]
+}
+
+function listFullAccessKeys({ target }: Run): LesserKey[] {
+  return [
+    {
+      what: 'a Full Access key without the permission',
+      key: target.noPermissionKey,
+      isPermitted: ({ permission }, values) => permission === null && values === undefined,
+    },
+    {
+      what: 'a key with the permission to read',
+      key: target.readPermissionKey,
+      isPermitted: ({ permission, method }) => permission === null || method === 'get',
+    },
+  ]
+}
+
+/** The values of records that need a permission. Undefined if all or none do. */
+function readForbidden({ place }: Operation): JsonObject | undefined {
+  return readWord<JsonObject>(place, 'x-forbidden-with')
+}
+
+/** The permissions of users, apart from the access levels of their keys. */
+export function permissionChecks(run: Run, operation: Operation): Generator<Check> {
+  return lesserKeyChecks(run, operation, listFullAccessKeys(run))
+}
+
+function* lesserKeyChecks(run: Run, operation: Operation, keys: LesserKey[]): Generator<Check> {
+  const forbidden = readForbidden(operation)
+  for (const values of forbidden ? [undefined, forbidden] : [undefined])
+    for (const { what, key, isPermitted } of keys)
+      if (key !== undefined)
+        yield {
+          what: `with ${what}${values ? `, ${show(values)}` : ''}`,
+          async perform() {
+            const request = await newCall(run, operation, values)
+            const probe = { what, request, key }
+            if (!isPermitted(operation, values)) await assertForbidden(run, operation, probe)
+            else if (operation.method === 'get') await assertSameResponse(run, operation, probe)
+            else await assertPermitted(run, operation, probe)
+          },
+        }
+}
+
+/** A valid request about a record with the values. */
+async function newCall(
+  run: Run,
+  operation: Operation,
+  values: JsonObject | undefined,
+): Promise<Request> {
+  const isCreate = operation.method === 'post'
+  const path =
+    values === undefined || isCreate
+      ? await preparePath(run, operation)
+      : await run.records.newPath(operation, values)
+  if (values !== undefined && operation.method === 'get')
+    await waitUntilFinished(run, operation, path)
+  let body = operation.method === 'patch' ? changeOf(run, operation) : undefined
+  if (isCreate && values) body = { ...(await run.records.validBody(operation)), ...values }
+  return await prepareRequest(run, operation, { body }, path)
+}
+
+interface Probe {
+  what: string
+  /** The request with the key of the run. */
+  request: Request
+  key: string
+}
+
+async function assertForbidden(
+  run: Run,
+  operation: Operation,
+  { what, request, key }: Probe,
+): Promise<void> {
+  const check = 'ignored_permission'
+  const { path } = request
+  await assertChangesNothing(run, { operation, path, check, what }, async () => {
+    const probe = { ...request, key }
+    const { status } = await run.send(operation, probe)
+    assertStatus(probe, status, { check, expected: 403, what })
+  })
+}
+
+async function assertPermitted(
+  run: Run,
+  operation: Operation,
+  { what, request, key }: Probe,
+): Promise<void> {
+  const probe = { ...request, key }
+  const { status } = await run.send(operation, probe)
+  const expected = operation.success.status
+  assertStatus(probe, status, { check: 'ignored_permission', expected, what })
+}
+
+/** Throws unless the key gets the response that the key of the run gets. Only the status of a
+ *  response about the key itself. */
+async function assertSameResponse(
+  run: Run,
+  operation: Operation,
+  { what, request, key }: Probe,
+): Promise<void> {
+  const probe = { ...request, key }
+  for (let tries = 1; ; tries++) {
+    const usual = await run.send(operation, request)
+    const response = await run.send(operation, probe)
+    const expected = usual.status
+    assertStatus(probe, response.status, { check: 'ignored_permission', expected, what })
+    if (isAboutKey(run, operation) || response.text === usual.text) return
+    if (tries === MAX_TRIES)
+      throw new ContractBroken('isolation', probe, `${what} got another body than the run's key`, [
+        request,
+      ])
+    await delay(RETRY_DELAY_MS)
+  }
+}
+
+/** Whether the operation returns neither a record nor a list. */
+function isAboutKey({ contract }: Run, operation: Operation): boolean {
+  return !operation.path.includes('{') && findItemSchema(contract, operation) === undefined
 }

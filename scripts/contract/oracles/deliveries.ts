@@ -96,7 +96,7 @@ async function prepareTraced(
 
 /** A body that changes a text field, so that the update emits an event. Undefined if the operation
  *  has no text field. */
-function changeOf({ contract }: Run, operation: Operation): JsonObject | undefined {
+export function changeOf({ contract }: Run, operation: Operation): JsonObject | undefined {
   const { properties = {} } = requestSchema(contract, operation)
   const [name, schema] =
     Object.entries(properties).find(([, { type, format }]) => type === 'string' && !format) ?? []

@@ -17,14 +17,41 @@ export async function* headerChecks(run: Run, operation: Operation): AsyncGenera
   const query = operation.method === 'get' ? {} : { not_a_parameter: 1 }
   const request = await prepareRequest(run, operation, { query }, path)
   for (const header of listWordedHeaders(operation.success)) {
-    const { 'x-echoes': echoed, 'x-counts-down': countsDown } = header
+    const { 'x-echoes': echoed, 'x-counts-down': countsDown, 'x-scope': scope } = header
     if (echoed !== undefined) yield* echoChecks(run, operation, request, { ...header, echoed })
-    if (countsDown)
+    if (!countsDown) continue
+    for (const count of listCounts(run, request, scope))
       yield {
-        what: `${header.name} falls by one`,
-        perform: () => assertCountsDown(run, operation, request, header),
+        what: `${header.name} ${count.what}`,
+        perform: () => assertCountsDown(run, operation, header, count),
       }
   }
+}
+
+/** Requests after which a number that counts down is smaller by `fall`. */
+interface Count {
+  what: string
+  first: Request
+  between: Request
+  last: Request
+  fall: number
+}
+
+function listCounts({ target }: Run, request: Request, scope: 'user' | undefined): Count[] {
+  const { restrictedKey, noPermissionKey } = target
+  const refused = { ...request, method: 'PUT', body: undefined }
+  const counts: Count[] = [
+    { what: 'counts each request', first: request, between: refused, last: request, fall: 2 },
+  ]
+  if (scope === 'user' && restrictedKey !== undefined && noPermissionKey !== undefined)
+    counts.push({
+      what: 'counts all requests of one user',
+      first: { ...request, key: restrictedKey },
+      between: request,
+      last: { ...request, key: noPermissionKey },
+      fall: 1,
+    })
+  return counts
 }
 
 function* echoChecks(
@@ -85,24 +112,26 @@ function listEchoValues(schema: Schema): { valid: string[]; invalid: string[] } 
   }
 }
 
-/** Tries again, because a new window of the rate limit can begin between the two requests. */
+/** Tries again, because a new window of the rate limit can begin between the requests. */
 async function assertCountsDown(
   run: Run,
   operation: Operation,
-  request: Request,
   { name }: WordedHeader,
+  { what, first, between, last, fall }: Count,
 ): Promise<void> {
-  const read = async () => {
+  const read = async (request: Request) => {
     const { headers } = await run.send(operation, request)
     return Number(headers.get(name))
   }
   let problem = ''
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-    const [before, after] = [await read(), await read()]
-    if (after === before - 1) return
-    problem = `${name} is ${after} after ${before}`
+    const before = await read(first)
+    await run.sendUnchecked(between)
+    const after = await read(last)
+    if (after === before - fall) return
+    problem = `${what}: ${name} is ${after} instead of ${before - fall}`
   }
-  throw broken(request, problem)
+  throw broken(last, problem)
 }
 
 function broken(request: Request, message: string): ContractBroken {

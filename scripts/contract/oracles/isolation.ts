@@ -1,12 +1,10 @@
 /** Oracle: an account sees, changes and counts its own records only. */
 import { randomUUID } from 'node:crypto'
 import type { Operation } from '../../model/operations.ts'
-import { findIdempotencyKey } from '../../words/idempotency.ts'
+import { findIdempotencyKey, type IdempotencyKey } from '../../words/idempotency.ts'
 import { findItemSchema, listFilters, readListWords, readMaxPageSize } from '../../words/lists.ts'
 import { readField, readPointer } from '../../words/read.ts'
-import { readRecordWords, requestSchema } from '../../words/records.ts'
 import { assertStatus, ContractBroken } from '../contract-broken.ts'
-import { findOperation } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import {
   type Check,
@@ -16,6 +14,8 @@ import {
   prepareRequest,
   type Run,
 } from '../run.ts'
+import type { TestRecords } from '../test-records.ts'
+import { assertChangesNothing } from './unchanged.ts'
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g
 
@@ -26,7 +26,7 @@ export async function* isolationChecks(run: Run, operation: Operation): AsyncGen
   if (operation.path.includes('{')) yield* recordChecks(run, operation, asOther)
   else if (findItemSchema(run.contract, operation)) yield* otherListChecks(run, operation, asOther)
   else if (operation.method === 'get') yield* readChecks(run, operation, asOther)
-  else if (operation.method === 'post') yield* creationChecks(run, operation, asOther)
+  else if (operation.method === 'post') yield* creationChecks(run, operation)
 }
 
 /** Returns the request with the key of the other account. */
@@ -46,17 +46,13 @@ async function* recordChecks(
     const { status } = await run.send(operation, probe)
     assertStatus(probe, status, { check: 'isolation', expected: 404, what })
   }
+  const what = 'a request of another account'
   yield {
     what: 'the record of another account',
-    async perform() {
-      const before = await run.sendUnchecked(read)
-      await assertUnknown('a request of another account', {})
-      const after = await run.sendUnchecked(read)
-      if (before.status === 200 && after.status !== 200)
-        throw broken(read, `after the request of another account, GET returned ${after.status}`)
-      if (!changesItself(run, operation) && before.text !== after.text)
-        throw broken(read, 'the request of another account changed the record')
-    },
+    perform: () =>
+      assertChangesNothing(run, { operation, path, check: 'isolation', what }, () =>
+        assertUnknown(what, {}),
+      ),
   }
   const header = operation.method === 'get' ? 'If-None-Match' : 'If-Match'
   if (hasParameter(operation, header))
@@ -69,13 +65,6 @@ async function* recordChecks(
         })
       },
     }
-}
-
-/** Whether the service itself changes the records of the operation's path until they are
- *  finished. */
-function changesItself({ contract }: Run, { path }: Operation): boolean {
-  const get = findOperation(contract, 'get', path)
-  return get !== undefined && readRecordWords(contract, get).finished_when !== undefined
 }
 
 /** No list, filter or count of the other account shows a record of the run's account. */
@@ -149,66 +138,55 @@ function* readChecks(run: Run, operation: Operation, asOther: AsOther): Generato
   }
 }
 
-async function* creationChecks(
-  run: Run,
-  operation: Operation,
-  asOther: AsOther,
-): AsyncGenerator<Check> {
-  const { properties = {} } = requestSchema(run.contract, operation)
-  const references = Object.keys(properties).filter((name) => run.records.isReference(name))
-  const base = await prepareRequest(run, operation)
-  for (const name of references)
-    yield {
-      what: `${name} of another account`,
-      perform: () => assertCannotRefer(run, operation, asOther(base), name),
-    }
+/** Each user has their own idempotency keys if the contract says so with `x-scope`, and each account
+ *  in any case. */
+function* creationChecks(run: Run, operation: Operation): Generator<Check> {
   const key = findIdempotencyKey(operation)
-  if (references.length === 0 && key)
-    yield {
-      what: `the ${key.name} of another account`,
-      perform: () => assertOwnKeys(run, operation, base, asOther, key.name),
-    }
+  if (key === undefined) return
+  const { otherKey, readPermissionKey } = run.target
+  const { otherRecords, records } = run
+  const others = [
+    { whose: 'another account', key: otherKey, ownRecords: otherRecords },
+    {
+      whose: 'another user',
+      key: key.isOfUser && operation.permission === null ? readPermissionKey : undefined,
+      ownRecords: records,
+    },
+  ]
+  for (const { whose, key: apiKey, ownRecords } of others)
+    if (apiKey !== undefined && ownRecords !== undefined)
+      yield {
+        what: `the ${key.name} of ${whose}`,
+        perform: () => assertOwnKeys(run, operation, key, { whose, apiKey, ownRecords }),
+      }
 }
 
-/** A record of the other account cannot refer to one of the run's account. */
-async function assertCannotRefer(
-  run: Run,
-  operation: Operation,
-  base: Request,
-  field: string,
-): Promise<void> {
-  const body = { ...JSON.parse(base.body ?? '{}'), [field]: randomUUID() }
-  // Replaces the UUID by the ID of a record of the run's account.
-  const filled = await run.records.withReferences(operation, body)
-  const probe = { ...base, body: JSON.stringify(filled) }
-  const { status } = await run.send(operation, probe)
-  if (status === operation.success.status)
-    throw broken(probe, `a record refers to the ${field} of another account`)
+interface OtherUser {
+  whose: string
+  apiKey: string
+  /** The records to which a record of this user can refer. */
+  ownRecords: TestRecords
 }
 
-/** Each account has its own idempotency keys. */
 async function assertOwnKeys(
   run: Run,
   operation: Operation,
-  base: Request,
-  asOther: AsOther,
-  header: string,
+  { name }: IdempotencyKey,
+  { whose, apiKey, ownRecords }: OtherUser,
 ): Promise<void> {
-  const request = { ...base, headers: { ...base.headers, [header]: randomUUID() } }
-  const probe = asOther(request)
+  const request = await prepareRequest(run, operation, { headers: { [name]: randomUUID() } })
+  const body = JSON.stringify(await ownRecords.validBody(operation))
+  const probe = { ...request, body, key: apiKey }
   const ownResponse = await run.send(operation, request)
   const otherResponse = await run.send(operation, probe)
-  const path = otherResponse.headers.get('location')
-  if (path)
-    await run.sendUnchecked(asOther({ ...request, method: 'DELETE', path, body: undefined }))
   assertStatus(probe, otherResponse.status, {
     check: 'isolation',
     expected: operation.success.status,
-    what: 'a request with an idempotency key of another account',
+    what: `a request with the ${name} of ${whose}`,
   })
   const [ownId] = idsIn(ownResponse)
   if (ownId !== undefined && idsIn(otherResponse).has(ownId))
-    throw broken(probe, "the other account got the response to the run's account")
+    throw broken(probe, `the response is that to a request of ${whose}`)
 }
 
 function broken(request: Request, message: string): ContractBroken {

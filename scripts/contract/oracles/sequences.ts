@@ -47,7 +47,7 @@ export function* sequenceChecks(run: Run, operation: Operation): Generator<Check
 function hasWords({ contract, records }: Run, { create, references }: LinkedKind): boolean {
   const fields = Object.keys(requestSchema(contract, create).properties ?? {})
   return fields
-    .filter((name) => records.isReference(name))
+    .filter((name) => records.kindOf(name))
     .every((name) => references.some(({ field }) => field === name))
 }
 
