@@ -4,6 +4,7 @@ import { readExportFileWords } from '../words/export-files.ts'
 import { findIdempotencyKey } from '../words/idempotency.ts'
 import { keyChecks, permissionChecks } from './oracles/access.ts'
 import { bodyChecks } from './oracles/bodies.ts'
+import { computedChecks } from './oracles/computed.ts'
 import { conditionChecks } from './oracles/conditions.ts'
 import { deletionChecks } from './oracles/deletions.ts'
 import { deliveryChecks } from './oracles/deliveries.ts'
@@ -150,7 +151,8 @@ export const ORACLES: readonly Oracle[] = [
   {
     name: 'updates only what was sent',
     promise:
-      'An update changes the fields that were sent, null clears, and the time of the update becomes later.',
+      'An update changes the fields that were sent, null clears, and the time of the update becomes later. ' +
+      'A merge patch changes single entries of maps.',
     isFor: ({ method }) => method === 'patch',
     needs: 'an operation that updates a record, and one that returns it',
     listChecks: updateChecks,
@@ -159,10 +161,18 @@ export const ORACLES: readonly Oracle[] = [
     name: 'refuses what its rules refuse',
     promise:
       'Unique values are unique, also after updates and deletions. References lead to existing records. Rules ' +
-      'refuse what they name, and nothing else. The errors name the field.',
+      'refuse what they name, and nothing else. The largest record is accepted. The errors name the field.',
     isFor: ({ body }) => body !== null,
     needs: 'x-refusals with a condition, x-record with unique, or x-refers-to',
     listChecks: ruleChecks,
+  },
+  {
+    name: 'computes what the contract says',
+    promise:
+      'Computed fields have the values of their table, also in the event. Later updates do not change them.',
+    isFor: ({ method }) => method === 'post',
+    needs: 'x-record with computed',
+    listChecks: computedChecks,
   },
   {
     name: 'changes states as declared',

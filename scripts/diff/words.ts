@@ -38,6 +38,7 @@ export const WORD_RULES: Record<string, WordRule> = {
   // The document
   // docs/versioning.md permits a first limit.
   'x-max-record-bytes': { ...LIMIT, added: 'risky', increased: 'safe', decreased: 'breaking' },
+  'x-merge-patch': PROMISE,
   'x-lists': PROMISE,
   // Without this key, `ties` always ascends.
   'x-lists.sort.ties_follow': EXACT,
@@ -74,6 +75,9 @@ export const WORD_RULES: Record<string, WordRule> = {
   'x-currency': PROMISE,
   'x-names-fields': PROMISE,
   'x-record': PARTS,
+  'x-record.computed': PARTS,
+  'x-record.computed.*': PROMISE,
+  'x-record.computed.*.from': { ...PROMISE, isOrdered: true },
   'x-record.finished_when': PROMISE,
   // Clients that wait for a final value do not know a new one.
   'x-record.finished_when.*': { added: 'risky', removed: 'breaking' },

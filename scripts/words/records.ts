@@ -1,8 +1,10 @@
-/** `x-record` of openapi.yaml: what the service does with the fields of a record. */
+/** `x-record` of openapi.yaml: what the service does with the fields of a record. Also
+ *  `x-merge-patch`. */
 import type { Contract } from '../model/contract.ts'
 import type { MediaType, Operation } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
+import { readWord } from './read.ts'
 
 /** By the name of a field: the accepted values. A record meets the condition if each of these
  *  fields has an accepted value. */
@@ -25,6 +27,17 @@ export interface RecordWords {
   fixed_when?: Record<string, Condition>
   /** Fields whose values together are unique. */
   unique?: string[]
+  /** By the name of a field: its value in a new record. Later updates do not change the value. */
+  computed?: Record<string, ComputedField>
+}
+
+/** A table of examples. */
+export interface ComputedField {
+  /** The names of what the value depends on: fields of the body that creates the record. After a
+   *  dot, a field of the other record that a reference in the body names. */
+  from: string[]
+  /** Each row has the values of `from`, and then the value of the field. */
+  table: unknown[][]
 }
 
 /** The schema of the JSON body of the success response, without references. `{}` if it has none. */
@@ -47,4 +60,9 @@ export function readRecordWords(contract: Contract, operation: Operation): Recor
 
 export function meetsCondition(record: Record<string, unknown>, condition: Condition): boolean {
   return Object.entries(condition).every(([name, values]) => values.includes(record[name]))
+}
+
+/** `x-merge-patch`: the media type of updates with a merge patch (RFC 7396). */
+export function readMergePatchType({ openapi }: Contract): string | undefined {
+  return readWord({ source: openapi, path: [] }, 'x-merge-patch')
 }

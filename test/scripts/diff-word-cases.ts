@@ -26,6 +26,8 @@ const states = (open: string, more = ''): string =>
   `x-record: { states: { status: { open: ${open}${more} } } }`
 const refusal = (condition: string): string =>
   `x-refusals: { title: { reason: Unique., ${condition} } }`
+const computed = (from: string, rows: string): string =>
+  `x-record: { computed: { sum: { from: ${from}, table: [${rows}] } } }`
 const when = (word: string, condition: string): string =>
   `x-record: { ${word}: { paid_at: ${condition} } }`
 const emitsWhen = (condition: string): string =>
@@ -45,6 +47,15 @@ export const WORD_CASES: WordCase[] = [
     words: ['x-own: 1', 'x-max-record-bytes: 10'],
     forward: ['risky x-max-record-bytes-added: has x-max-record-bytes: 10'],
     backward: ['safe x-max-record-bytes-removed: no longer has x-max-record-bytes: 10'],
+  },
+  {
+    rule: 'x-merge-patch',
+    at: 'document',
+    words: ['x-merge-patch: application/merge-patch+json', 'x-own: 1'],
+    forward: [
+      'breaking x-merge-patch-removed: no longer has x-merge-patch: "application/merge-patch+json"',
+    ],
+    backward: [],
   },
   {
     rule: 'x-lists',
@@ -301,6 +312,35 @@ export const WORD_CASES: WordCase[] = [
     words: ['x-record: { created: created_at }', 'x-record: { updated: updated_at }'],
     forward: ['breaking x-record-removed: no longer has x-record.created: "created_at"'],
     backward: ['breaking x-record-removed: no longer has x-record.updated: "updated_at"'],
+  },
+  {
+    rule: 'x-record.computed',
+    at: 'schema',
+    words: ['x-record: {}', computed('[a]', '[1, x]')],
+    forward: [],
+    backward: [
+      'breaking x-record-removed: no longer has x-record.computed.sum: {"from":["a"],"table":[[1,"x"]]}',
+    ],
+  },
+  {
+    rule: 'x-record.computed.*',
+    at: 'schema',
+    words: [computed('[a]', '[1, x]'), computed('[a]', '[1, x], [2, y]')],
+    forward: [],
+    backward: ['breaking x-record-removed: no longer has x-record.computed.sum.table: [2,"y"]'],
+  },
+  {
+    rule: 'x-record.computed.*.from',
+    at: 'schema',
+    words: [computed('[a, b]', '[1, 2, x]'), computed('[b, a]', '[1, 2, x]')],
+    forward: [
+      'breaking x-record-changed: has x-record.computed.sum.from.0: "b" instead of "a"',
+      'breaking x-record-changed: has x-record.computed.sum.from.1: "a" instead of "b"',
+    ],
+    backward: [
+      'breaking x-record-changed: has x-record.computed.sum.from.0: "a" instead of "b"',
+      'breaking x-record-changed: has x-record.computed.sum.from.1: "b" instead of "a"',
+    ],
   },
   {
     rule: 'x-record.finished_when',

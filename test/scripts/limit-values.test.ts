@@ -2,11 +2,7 @@
 import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
 import { expect, test } from 'vitest'
-import {
-  jsonBytes,
-  limitValues,
-  objectLargerThan,
-} from '../../scripts/contract/values/limit-values.ts'
+import { limitValues } from '../../scripts/contract/values/limit-values.ts'
 import type { Schema } from '../../scripts/model/schema.ts'
 
 const ajv = new Ajv({ strict: false })
@@ -85,26 +81,4 @@ test.each(cases)('limitValues of $name', ({ schema, want }) => {
   const values = limitValues(schema).map(({ value }) => value)
   expect(values).toEqual(want)
   expect(values.filter((value) => !ajv.validate(schema, value))).toEqual([])
-})
-
-const NOTE: Schema = {
-  type: 'object',
-  required: ['title'],
-  properties: {
-    title: { type: 'string', minLength: 1, maxLength: 10 },
-    note: { type: 'string', maxLength: 20 },
-    text: { type: 'string', maxLength: 100 },
-  },
-}
-
-// A character takes up to 6 bytes as JSON, so `text` takes about 600 bytes and all fields 800.
-test('objectLargerThan: a valid body with the required and the largest fields', () => {
-  const body = objectLargerThan(600, NOTE)
-  expect(jsonBytes(body)).toBeGreaterThan(600)
-  expect(Object.keys(body ?? {})).toEqual(['title', 'text'])
-  expect(ajv.validate(NOTE, body)).toBe(true)
-})
-
-test('objectLargerThan: undefined if no valid body is so large', () => {
-  expect(objectLargerThan(1_000, NOTE)).toBeUndefined()
 })

@@ -91,6 +91,7 @@ test('prints a line for each check that has nothing to check, with what the chec
     'SKIP  compares versions: had nothing to check; it needs an operation with the header If-Match or If-None-Match',
     'SKIP  exports the records of the list: had nothing to check; it needs an operation with x-export-file',
     expect.stringMatching(/^SKIP {2}refuses what its rules refuse: had nothing to check; it needs/),
+    'SKIP  computes what the contract says: had nothing to check; it needs x-record with computed',
     'SKIP  changes states as declared: had nothing to check; it needs x-record with states',
     'SKIP  emits exactly the declared events: had nothing to check; it needs an operation with x-emits, and one with x-event-list',
     expect.stringMatching(

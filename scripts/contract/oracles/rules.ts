@@ -11,6 +11,7 @@ import type { Request } from '../request.ts'
 import { type Check, newRequest, preparePath, type Run, UNKNOWN_ID } from '../run.ts'
 import { variants } from '../values/valid-values.ts'
 import { isValid } from '../values/validity.ts'
+import { recordSizeChecks } from './record-size.ts'
 import { assertAccepted, assertRefused, assertUpdateRefused } from './refused.ts'
 import { listStates, newRecordIn } from './states.ts'
 
@@ -29,6 +30,7 @@ export function* ruleChecks(run: Run, operation: Operation): Generator<Check> {
   const { unique } = readRecordWords(contract, operation)
   if (unique && operation === kind?.create) yield togetherUnique(run, operation, kind, unique)
   yield* referenceChecks(run, operation)
+  yield* recordSizeChecks(run, operation)
 }
 
 /** A request of the operation with these fields. An update is for a new record. */

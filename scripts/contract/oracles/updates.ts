@@ -11,6 +11,7 @@ import type { Request } from '../request.ts'
 import { type Check, newRequest, prepareRequest, type Run } from '../run.ts'
 import { limitValues, type NamedValue } from '../values/limit-values.ts'
 import { variants } from '../values/valid-values.ts'
+import { mergePatchChecks } from './merge-patch.ts'
 import { assertStored, broken, TIME_PRECISION_MS } from './stored-values.ts'
 
 const MAX_OPTIONS = 6
@@ -33,6 +34,7 @@ export async function* updateChecks(run: Run, operation: Operation): AsyncGenera
   })
   for (const [name, schema] of ordered)
     for (const { what, value } of chooseValues(schema)) yield check(name, what, value)
+  yield* mergePatchChecks(run, { get, update: operation, path })
   for (const [name, { nullable }] of ordered) if (nullable) yield check(name, 'null', null)
 }
 

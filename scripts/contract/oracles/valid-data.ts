@@ -19,7 +19,7 @@ import {
   prepareRequest,
   type Run,
 } from '../run.ts'
-import { jsonBytes, limitValues, objectLargerThan } from '../values/limit-values.ts'
+import { jsonBytes, limitValues } from '../values/limit-values.ts'
 import { validValues } from '../values/valid-values.ts'
 import { assertStored } from './stored-values.ts'
 
@@ -31,13 +31,6 @@ export function* limitChecks(run: Run, operation: Operation): Generator<Check> {
   const bodies = listBodies(run, operation)
   for (const { what, body } of bodies) yield check(what, { body })
   if (operation.body === null) yield check('the URL only', {})
-  const schema = requestSchema(run.contract, operation)
-  const tooLarge = objectLargerThan(readMaxRecordBytes(run.contract), schema)
-  if (operation.body && tooLarge)
-    yield {
-      what: 'a record that is too large',
-      perform: () => sendTooLarge(run, operation, tooLarge),
-    }
   const body = bodies[0]?.body
   for (const { what, name, value } of listParameterLimits(run, operation, 'query'))
     yield check(what, { query: { [name]: value }, body })
@@ -125,21 +118,6 @@ function coverRefusals(run: Run, operation: Operation, response: ReceivedRespons
     for (const message of messages)
       if (rule !== undefined) coverage.refusals.add(operation.id, rule, message)
   return errors.length > 0 && refusals.every(({ rule }) => rule !== undefined)
-}
-
-/** Throws unless the service refuses `body` for its size, with errors that name only fields of
- *  `body`. */
-async function sendTooLarge(run: Run, operation: Operation, body: object): Promise<void> {
-  const request = await prepareRequest(run, operation, { body: { ...body } })
-  const response = await run.send(operation, request)
-  const { status, text } = response
-  const fields = Object.keys(fieldErrors(run.contract, operation, response))
-  if (status !== 422 || fields.length === 0 || !fields.every((field) => field in body))
-    throw new ContractBroken(
-      'negative_data_rejection',
-      request,
-      `a record that is too large returned ${status}: ${shorten(text)}`,
-    )
 }
 
 export function validInputs(run: Run, operation: Operation): fc.Arbitrary<Input> {

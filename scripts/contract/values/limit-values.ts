@@ -139,30 +139,6 @@ export function toEmail(length: number): string {
   return `${'a'.repeat(Math.max(1, length - 1 - domain.length))}@${domain}`
 }
 
-/** Six bytes as JSON. */
-const ESCAPED_CHARACTER = '\u0001'
-
-/** A valid object of more than `bytes` bytes as JSON: the required fields, and as many fields with
- *  their largest value as needed. Undefined if the largest values of all fields are not enough. */
-export function objectLargerThan(bytes: number, schema: Schema): object | undefined {
-  const largestFirst = (one: unknown, other: unknown): number => jsonBytes(other) - jsonBytes(one)
-  const fields = Object.entries(schema.properties ?? {}).map(([name, property]) => {
-    const { maxLength = 0 } = property
-    const values = [
-      ...limitValues(property).map(({ value }) => value),
-      ESCAPED_CHARACTER.repeat(maxLength),
-    ]
-    const [largest] = values.filter((value) => isValid(property, value)).toSorted(largestFirst)
-    return { [name]: largest }
-  })
-  let body = minimalValue(schema) as object
-  for (const field of fields.toSorted(largestFirst)) {
-    if (jsonBytes(body) > bytes) break
-    body = { ...body, ...field }
-  }
-  return jsonBytes(body) > bytes ? body : undefined
-}
-
 export function jsonBytes(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value) ?? '')
 }

@@ -4,7 +4,7 @@
  *  before the service gets it. The fields, parameters and values below are those that the contract
  *  tests send, see values/invalid-values.ts and oracles/invalid-data.ts. */
 
-import { objectLargerThan } from '../../../scripts/contract/values/limit-values.ts'
+import { findLargeField } from '../../../scripts/contract/oracles/record-size.ts'
 import type { Contract } from '../../../scripts/model/contract.ts'
 import { mapValues } from '../../../scripts/model/schema.ts'
 import { requestSchema } from '../../../scripts/words/records.ts'
@@ -87,7 +87,7 @@ export function sizeFaults(contract: Contract): SeededFault[] {
     contract.operations.find(
       (operation) =>
         operation.method === 'post' &&
-        objectLargerThan(maxBytes, requestSchema(contract, operation)) !== undefined,
+        findLargeField(requestSchema(contract, operation), maxBytes) !== undefined,
     ),
   )
   return faults(createOfLargeRecord, {

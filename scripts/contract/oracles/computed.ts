@@ -1,0 +1,141 @@
+/** Oracle: fields that the service computes when it creates a record have the values of the table in
+ *  `computed` of `x-record`. */
+import { isDeepStrictEqual } from 'node:util'
+import type { JsonObject } from '../../model/json.ts'
+import type { Operation } from '../../model/operations.ts'
+import type { Schema } from '../../model/schema.ts'
+import { findEventList } from '../../words/events.ts'
+import { readRecordWords, requestSchema } from '../../words/records.ts'
+import { show } from '../contract-broken.ts'
+import { type CrudKind, listCrudKinds, listReferredKinds } from '../record-kinds.ts'
+import type { ReceivedResponse, Request } from '../request.ts'
+import { type Check, newRequest, type Run } from '../run.ts'
+import { minimalValue } from '../values/valid-values.ts'
+import { sendAndListen } from './events.ts'
+import { assertAccepted } from './refused.ts'
+import { broken } from './stored-values.ts'
+
+/** A record that has inputs: the new record, or one to which it refers. */
+interface Owner {
+  kind: CrudKind
+  /** The field of the new record that refers to the owner. */
+  reference?: string
+  /** The fields of the owner, each with its column in the table. */
+  inputs: { field: string; column: number }[]
+}
+
+interface Computed {
+  name: string
+  kind: CrudKind
+  owners: Owner[]
+}
+
+export function* computedChecks(run: Run, operation: Operation): Generator<Check> {
+  const { computed = {} } = readRecordWords(run.contract, operation)
+  const kind = listCrudKinds(run.contract).find(({ create }) => create === operation)
+  if (!kind) return
+  for (const [name, { from, table }] of Object.entries(computed)) {
+    const owners = listOwners(run, kind, from)
+    for (const [index, row] of table.entries())
+      yield {
+        what: `${name}: ${show(row)}`,
+        perform: () => assertRow(run, { name, kind, owners }, row, table.at(index - 1) ?? row),
+      }
+  }
+}
+
+function listOwners({ contract }: Run, kind: CrudKind, from: string[]): Owner[] {
+  const kinds = listCrudKinds(contract)
+  const referred = listReferredKinds(contract, kinds)
+  const owners = new Map<string, Owner>()
+  for (const [column, path] of from.entries()) {
+    const [field = '', reference = ''] = path.split('.').toReversed()
+    const target = reference === '' ? kind : (referred.get(reference) as CrudKind | undefined)
+    if (target === undefined) continue
+    const owner = owners.get(reference) ?? { kind: target, reference, inputs: [] }
+    owner.inputs.push({ field, column })
+    owners.set(reference, owner)
+  }
+  return [...owners.values()]
+}
+
+/** Creates a record with the inputs of `row`, then updates all inputs to those of `other`. */
+async function assertRow(
+  run: Run,
+  { name, kind, owners }: Computed,
+  row: unknown[],
+  other: unknown[],
+): Promise<void> {
+  const { records } = run
+  const value = row.at(-1)
+  const body = { ...(await records.validBody(kind.create)) }
+  const paths = new Map<Owner, string>()
+  for (const owner of owners)
+    if (owner.reference) {
+      const path = await records.newPath(owner.kind.get, toFields(run, owner, row))
+      paths.set(owner, path)
+      body[owner.reference] = path.split('/').at(-1)
+    } else Object.assign(body, toFields(run, owner, row))
+
+  const request = newRequest(run, kind.create, kind.create.path, { body })
+  const { headers } = await assertCreated(run, kind, request, { name, value })
+  const path = headers.get('location') ?? ''
+  for (const owner of owners) {
+    const { update } = owner.kind
+    const change = { body: toFields(run, owner, other) }
+    const changed = newRequest(run, update, paths.get(owner) ?? path, change)
+    await assertAccepted(run, update, changed, 'an update of the inputs')
+  }
+  const read = newRequest(run, kind.get, path)
+  const { json } = await run.send(kind.get, read)
+  assertValue(read, json, { name, value })
+}
+
+function toFields(run: Run, { kind, inputs }: Owner, row: unknown[]): JsonObject {
+  const { properties = {} } = requestSchema(run.contract, kind.create)
+  return Object.fromEntries(
+    inputs.map(({ field, column }) => [field, fillIn(properties[field] ?? {}, row[column])]),
+  )
+}
+
+/** The value of the table, with short values for the other required fields of its objects. */
+function fillIn(schema: Schema, value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((entry) => fillIn(schema.items ?? {}, entry))
+  if (typeof value !== 'object' || value === null) return value
+  return { ...(minimalValue(schema) as object), ...value }
+}
+
+/** Throws unless the response, and the events about the record that have the field, have the
+ *  value. */
+async function assertCreated(
+  run: Run,
+  { create }: CrudKind,
+  request: Request,
+  expected: { name: string; value: unknown },
+): Promise<ReceivedResponse> {
+  const list = findEventList(run.contract)
+  if (list === undefined) {
+    const created = await assertAccepted(run, create, request, 'the new record')
+    assertValue(request, created.json, expected)
+    return created
+  }
+  const { response, emitted } = await sendAndListen(run, list, create, request)
+  assertValue(request, response.json, expected)
+  const { id } = response.json as JsonObject
+  for (const { resource, event } of emitted)
+    for (const part of resource === id ? Object.values(event) : [])
+      if (part !== null && typeof part === 'object' && expected.name in part)
+        assertValue(request, part, expected, 'in the event, ')
+  return response
+}
+
+function assertValue(
+  request: Request,
+  record: unknown,
+  { name, value }: { name: string; value: unknown },
+  where = '',
+): void {
+  const actual = (record as JsonObject | undefined)?.[name]
+  if (!isDeepStrictEqual(actual, value))
+    throw broken(request, `${where}${name} is ${show(actual)} instead of ${show(value)}`)
+}

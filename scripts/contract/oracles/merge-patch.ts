@@ -1,0 +1,139 @@
+/** Checks of updates with a merge patch (RFC 7396), which changes single entries of maps, and of
+ *  updates that change nothing. */
+import { isDeepStrictEqual } from 'node:util'
+import type { JsonObject } from '../../model/json.ts'
+import type { Operation } from '../../model/operations.ts'
+import type { Schema } from '../../model/schema.ts'
+import { readMergePatchType, requestSchema } from '../../words/records.ts'
+import { show } from '../contract-broken.ts'
+import type { Request } from '../request.ts'
+import { type Check, newRequest, type Run } from '../run.ts'
+import { toFields } from '../values/limit-values.ts'
+import { variants } from '../values/valid-values.ts'
+import { isValid } from '../values/validity.ts'
+import { assertAccepted, assertUpdateRefused } from './refused.ts'
+import { broken } from './stored-values.ts'
+
+interface Updated {
+  update: Operation
+  get: Operation
+  path: string
+}
+
+/** Each check continues with the record of the one before. */
+export function* mergePatchChecks(run: Run, updated: Updated): Generator<Check> {
+  const { properties = {} } = requestSchema(run.contract, updated.update)
+  const type = readMergePatchType(run.contract)
+  yield {
+    what: 'the values of the record',
+    perform: () => assertSame(run, updated, (record) => ownValues(properties, record)),
+  }
+  if (type === undefined) return
+  yield {
+    what: 'an empty merge patch',
+    perform: () => assertSame(run, updated, () => ({}), type),
+  }
+  for (const [name, schema] of Object.entries(properties)) {
+    if (typeof schema.additionalProperties !== 'object') continue
+    for (const { patch, ...step } of listSteps(schema.additionalProperties))
+      yield {
+        what: `${name}: ${patch ? 'merge patch' : 'update'} ${show(step.value)}`,
+        perform: () => assertMap(run, updated, name, { ...step, type: patch ? type : undefined }),
+      }
+    yield {
+      what: `${name}: a merge patch of nothing`,
+      perform: () => assertSame(run, updated, () => ({ [name]: { not_an_entry: null } }), type),
+    }
+    if (schema.maxProperties !== undefined)
+      yield {
+        what: `${name}: a merge patch with too many entries`,
+        perform: () => assertTooMany(run, updated, name, schema, type),
+      }
+  }
+}
+
+/** The fields of an update that changes nothing. Times have another offset, and IDs upper case. */
+function ownValues(properties: Readonly<Record<string, Schema>>, record: JsonObject): JsonObject {
+  const own = Object.entries(properties).flatMap(([name, schema]) => {
+    const value = record[name]
+    if (!(name in record) || !isValid(schema, value)) return []
+    if (typeof value !== 'string') return [[name, value]]
+    if (schema.format === 'date-time') return [[name, value.replace(/Z$/, '+00:00')]]
+    return [[name, schema.format === 'uuid' ? value.toUpperCase() : value]]
+  })
+  return Object.fromEntries(own)
+}
+
+function listSteps(schema: Schema): { patch: boolean; value: JsonObject; want: JsonObject }[] {
+  const [v0, v1, v2, v3] = variants(schema, 4)
+  return [
+    { patch: false, value: { a: v0, b: v1 }, want: { a: v0, b: v1 } },
+    { patch: true, value: { b: v2, c: v3 }, want: { a: v0, b: v2, c: v3 } },
+    { patch: true, value: { a: null }, want: { b: v2, c: v3 } },
+    { patch: false, value: { c: v1 }, want: { c: v1 } },
+  ]
+}
+
+function requestOf(run: Run, { update, path }: Updated, body: JsonObject, type?: string): Request {
+  const headers = type === undefined ? {} : { 'Content-Type': type }
+  return newRequest(run, update, path, { body, headers })
+}
+
+async function readRecord(run: Run, { get, path }: Updated): Promise<JsonObject> {
+  const { json } = await run.send(get, newRequest(run, get, path))
+  return json as JsonObject
+}
+
+/** Throws if the update changes a field. */
+async function assertSame(
+  run: Run,
+  updated: Updated,
+  bodyOf: (record: JsonObject) => JsonObject,
+  type?: string,
+): Promise<void> {
+  const before = await readRecord(run, updated)
+  const request = requestOf(run, updated, bodyOf(before), type)
+  const { json } = await assertAccepted(
+    run,
+    updated.update,
+    request,
+    'an update to the same values',
+  )
+  for (const after of [json, await readRecord(run, updated)])
+    for (const [name, value] of Object.entries(after))
+      if (!isDeepStrictEqual(value, before[name]))
+        throw broken(
+          request,
+          `${name} changed from ${show(before[name])} to ${show(value)}, but the update changes nothing`,
+        )
+}
+
+async function assertMap(
+  run: Run,
+  updated: Updated,
+  name: string,
+  { type, value, want }: { type: string | undefined; value: JsonObject; want: JsonObject },
+): Promise<void> {
+  const request = requestOf(run, updated, { [name]: value }, type)
+  const { json } = await assertAccepted(run, updated.update, request, 'the update')
+  for (const { [name]: map } of [json, await readRecord(run, updated)])
+    if (!isDeepStrictEqual(map, want))
+      throw broken(request, `${name} is ${show(map)} instead of ${show(want)}`)
+}
+
+/** A patch is valid by itself, but not together with the entries of the record. */
+async function assertTooMany(
+  run: Run,
+  updated: Updated,
+  name: string,
+  { additionalProperties, maxProperties = 0 }: Schema,
+  type: string,
+): Promise<void> {
+  const full = toFields(additionalProperties as Schema, maxProperties)
+  const fill = requestOf(run, updated, { [name]: full })
+  await assertAccepted(run, updated.update, fill, `${maxProperties} entries`)
+  const [value] = Object.values(full)
+  const request = requestOf(run, updated, { [name]: { one_more: value } }, type)
+  const why = `${name} can have ${maxProperties} entries`
+  await assertUpdateRefused(run, updated, request, { fields: [name], why })
+}
