@@ -135,7 +135,8 @@ export const ORACLES: readonly Oracle[] = [
   {
     name: 'lists the right records',
     promise:
-      'Every filter, sort and page returns the right records, and meta the right counts, compared with the whole list.',
+      'Every filter, sort and page returns the right records, and meta the right counts, compared with the whole ' +
+      'list. Also after updates and deletes, with values that must not match, and with more records than a page.',
     isFor: isRead,
     needs: 'x-lists, and an operation that returns a list',
     listChecks: listContentChecks,

@@ -5,14 +5,14 @@ import { type CastingFunction, parse } from 'csv-parse/sync'
 import { type JsonObject, parseJson } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import { type ExportFileWords, readExportFileWords } from '../../words/export-files.ts'
-import { findItemSchema, type ListWords, listFilters, readListWords } from '../../words/lists.ts'
+import { findItemSchema, type ListWords, readListWords } from '../../words/lists.ts'
 import { readPointer } from '../../words/read.ts'
 import { requestSchema } from '../../words/records.ts'
 import { assertStatus, ContractBroken, show } from '../contract-broken.ts'
 import { collectionOf, findOperation } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import { type Check, newRequest, type Run, waitUntilFinished } from '../run.ts'
-import { chooseFilterValues } from './list-filter-values.ts'
+import { chooseFilterings, chooseTogether, type Filtering } from './filterings.ts'
 import { createSeeds } from './list-seeds.ts'
 import { ListUnderTest, MAX_PAGES } from './list-under-test.ts'
 
@@ -67,7 +67,10 @@ export async function* exportFileChecks(run: Run, operation: Operation): AsyncGe
     const list = contract.operations.find((one) => one.id === id)
     const schema = list && findItemSchema(contract, list)
     if (!list || !schema) throw new Error(`x-export-file names ${id}, which is no list`)
-    await createSeeds(run, list, list.path, { texts: TEXTS, count: RECORDS })
+    const { earlier } = await createSeeds(run, list, list.path, {
+      texts: TEXTS,
+      count: RECORDS,
+    })
     const underTest = new ListUnderTest(run, { operation: list, path: list.path, words: listWords })
     const fields = Object.keys(schema.properties ?? {})
     const exported = { resource, list: underTest, words: listWords, fields }
@@ -78,7 +81,7 @@ export async function* exportFileChecks(run: Run, operation: Operation): AsyncGe
       }
     const records = await underTest.readAll()
     const format = formats.at(-1)
-    for (const filters of listExportFilters(words, underTest, records))
+    for (const filters of listExportFilters(words, underTest, records, earlier))
       yield {
         what: `${resource} with ${JSON.stringify(filters)}`,
         perform: () => assertExported(run, tested, exported, { format, filters }),
@@ -86,20 +89,32 @@ export async function* exportFileChecks(run: Run, operation: Operation): AsyncGe
   }
 }
 
-/** One value for each filter of the list. */
+/** Each filter of the list alone, and all filters that match one record together. */
 function listExportFilters(
   { filter_parameter }: ExportFileWords,
   list: ListUnderTest,
   records: unknown[],
+  earlier: unknown[],
 ): Record<string, string>[] {
   const [start = '', end = ''] = filter_parameter.split('*')
-  return listFilters(list.operation).flatMap((filter) => {
-    const { name } = filter.parameter
-    const [values] = chooseFilterValues(filter, list.schemaOf(name) ?? {}, records)
-    return values
-      ? [{ [name.slice(start.length, name.length - end.length)]: values.join(',') }]
-      : []
-  })
+  const tried = chooseFilterings(list, records, earlier)
+  const toFilters = (filterings: Filtering[]): Record<string, string> =>
+    Object.fromEntries(
+      filterings.map(({ filter, values }) => {
+        const { name } = filter.parameter
+        return [name.slice(start.length, name.length - end.length), values.join(',')]
+      }),
+    )
+  // Prefers several values of a filter, if it takes a list.
+  const byFilter = Map.groupBy(tried, ({ filter }) => filter)
+  const alone = [...byFilter.values()].flatMap(
+    (some) => some.toSorted((a, b) => b.values.length - a.values.length)[0] ?? [],
+  )
+  const { matching } = chooseTogether(records, tried)
+  return [
+    ...alone.map((one) => toFilters([one])),
+    ...(alone.length > 1 ? [toFilters(matching)] : []),
+  ]
 }
 
 interface Selection {

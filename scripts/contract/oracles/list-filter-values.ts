@@ -2,45 +2,112 @@
 import type { Schema } from '../../model/schema.ts'
 import type { FilterParameter } from '../../words/lists.ts'
 import { readField } from '../../words/read.ts'
+import { UNKNOWN_ID } from '../run.ts'
 import { isValid } from '../values/validity.ts'
 
-const MAX_VALUES_OF_FIELD = 4
-const MAX_OPTIONS = 6
+/** The newest records, among which are the seeds. */
+const MAX_RECORDS = 12
+const MAX_VALUES_OF_FIELD = 6
+const MAX_EARLIER_VALUES = 3
+const MAX_OPTIONS = 8
 
-/** Values to filter by. Each entry has the values of one request. Most entries match some of the
- *  records, and some match none. */
+/** Values to filter by. Each entry has the values of one request. The first entries match some of
+ *  the records. Later ones are almost equal to a stored value, or were stored in `earlier`, the
+ *  records before their updates. */
 export function chooseFilterValues(
-  { fields, ignore_case = false }: FilterParameter,
+  filter: FilterParameter,
   schema: Schema,
   records: unknown[],
+  earlier: unknown[] = [],
 ): string[][] {
-  const stored = fields.flatMap((field) => {
-    const values = records.flatMap((record) => readField(record, field) ?? [])
-    return [...new Set(values.map(String))].slice(0, MAX_VALUES_OF_FIELD)
-  })
-  if (schema.type === 'array') return chooseOptions(schema.items ?? {}, stored)
+  const stored = listStored(filter, records.slice(-MAX_RECORDS), MAX_VALUES_OF_FIELD)
+  const isBound = filter.match === 'after' || filter.match === 'before'
+  const removed = listStored(filter, isBound ? [] : earlier, Number.POSITIVE_INFINITY)
+    .filter((value) => !stored.includes(value))
+    .slice(-MAX_EARLIER_VALUES)
+  if (schema.type === 'array') return chooseOptions(schema.items ?? {}, stored, removed)
+  const { ignore_case = false } = filter
   const whole = ignore_case ? stored.map(swapCase) : stored
-  // A part of an ID or of a time is no valid value.
-  const parts = schema.format === undefined ? stored.map((text) => [...text].slice(1).join('')) : []
-  return [...whole, ...parts]
-    .filter((value) => value !== '' && isValid(schema, value))
+  const values = [...whole, ...removed, ...listSimilar(schema, stored, ignore_case)]
+  return [...new Set(values)]
+    .filter((value) => value !== '' && isValidParameter(schema, value))
     .map((value) => [value])
 }
 
-/** Each of the first options alone, and two stored values together. Without an enumeration, the
- *  stored values are the options. */
-function chooseOptions(items: Schema, stored: string[]): string[][] {
-  const options = (items.enum ?? stored).map(String)
-  const [first, second] = stored.filter((value) => isValid(items, value))
+function listStored({ fields }: FilterParameter, records: unknown[], max: number): string[] {
+  return fields.flatMap((field) => {
+    const values = records.flatMap((record) => readField(record, field) ?? [])
+    return [...new Set(values.map(String))].slice(-max)
+  })
+}
+
+/** Single options, several stored values together, and a stored value with one that no record
+ *  has. Without an enumeration, the stored values are the options. */
+function chooseOptions(items: Schema, stored: string[], removed: string[]): string[][] {
+  const found = [...new Set(stored)].filter((value) => isValid(items, value))
+  const options = [...new Set([...found, ...(items.enum ?? removed).map(String)])]
+  const other = options.find((option) => !found.includes(option))
+  const several = [found.slice(0, 2), found, other ? [...found.slice(0, 1), other] : []]
   return [
     ...options.slice(0, MAX_OPTIONS).map((option) => [option]),
-    ...(first && second ? [[first, second]] : []),
+    ...several.filter((values) => values.length > 1),
   ]
 }
+
+/** Values that are almost equal to a stored one, and wildcards of SQL. */
+function listSimilar(schema: Schema, stored: string[], ignoreCase: boolean): string[] {
+  const { type, format } = schema
+  if (format === 'date-time')
+    return stored.some((time) => SUB_MILLISECOND.test(time))
+      ? []
+      : stored.slice(-2).flatMap(listNearTimes)
+  if (format === 'uuid') return [...stored.slice(0, 1).map((id) => id.toUpperCase()), UNKNOWN_ID]
+  if (type === 'integer' || type === 'number')
+    return stored.flatMap((value) => [String(Number(value) - 1), String(Number(value) + 1)])
+  if (type === 'boolean') return ['true', 'false']
+  if (format !== undefined) return []
+  // Whether a text in another Unicode form differs in case only is not defined.
+  const changes = ignoreCase ? TEXT_CHANGES : [...TEXT_CHANGES, ...FORM_CHANGES]
+  const changed = changes.flatMap(
+    (change) => stored.map(change).find((text) => text !== '' && !stored.includes(text)) ?? [],
+  )
+  return [...changed, '%', '_', '\\']
+}
+
+/** The model compares milliseconds. */
+const SUB_MILLISECOND = /\.\d{4}/
+
+/** A millisecond before and after the time, and the same time with an offset. */
+function listNearTimes(time: string): string[] {
+  const toTime = (millis: number): string => new Date(millis).toISOString()
+  const millis = Date.parse(time)
+  const twoHours = 2 * 60 * 60 * 1000
+  return [toTime(millis - 1), toTime(millis + 1), toTime(millis + twoHours).replace('Z', '+02:00')]
+}
+
+const TEXT_CHANGES: ((text: string) => string)[] = [
+  (text) => [...text].slice(0, -1).join(''),
+  (text) => [...text].slice(1).join(''),
+  swapCase,
+  (text) => `${text}x`,
+  (text) => `${text} `,
+  (text) => ['_', ...[...text].slice(1)].join(''),
+  (text) => `${[...text][0]}%`,
+]
+const FORM_CHANGES = [
+  (text: string) => text.normalize('NFD'),
+  (text: string) => text.normalize('NFC'),
+]
 
 /** ASCII letters only. */
 function swapCase(text: string): string {
   return text.replace(/[a-z]+|[A-Z]+/g, (letters) =>
     letters === letters.toLowerCase() ? letters.toUpperCase() : letters.toLowerCase(),
   )
+}
+
+function isValidParameter(schema: Schema, text: string): boolean {
+  if (schema.type === 'boolean') return true
+  const isNumber = schema.type === 'integer' || schema.type === 'number'
+  return isValid(schema, isNumber ? Number(text) : text)
 }

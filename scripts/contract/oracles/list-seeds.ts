@@ -1,19 +1,30 @@
-/** Records for the test of a list: with equal values, without values, and with text of all
- *  kinds. */
+/** Records for the test of a list: with equal values, without values, with text of all kinds, and
+ *  updated in different ways. */
 import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import type { Schema } from '../../model/schema.ts'
 import { requestSchema } from '../../words/records.ts'
 import { findItemOperation, findOperation } from '../record-kinds.ts'
-import { prepareRequest, type Run } from '../run.ts'
+import { newRequest, prepareRequest, type Run } from '../run.ts'
 import { minimalValue } from '../values/valid-values.ts'
 import { isValid } from '../values/validity.ts'
 
-const SEEDS = 6
+/** The role of a seed, by its index. The others are created with all fields, and not changed. */
+const FILLED = 0
+const WITHOUT_OPTIONAL = 1
+const CLEARED = 3
+const DELETED = 4
+/** Each field of an update is sent alone, to one of these. */
+const UPDATED = [5, 6, 7]
 
-/** Upper and lower case, letters with accents, a space and a plus sign, and two characters whose order
- *  by UTF-16 units is the reverse of their order by code points. */
-const TEXTS = ['b', 'B', 'É + a', 'a', '\ufb01x', '😀']
+const SEEDS = 10
+const SEEDS_WITHOUT_UPDATE = 6
+
+/** Upper and lower case, letters with accents, a space and a plus sign, two characters whose order
+ *  by UTF-16 units is the reverse of their order by code points, and wildcards of SQL. */
+const TEXTS = ['b', 'B', 'É + a', 'a', '\ufb01x', '😀', '5%_\\', 'ab']
 const TIMES = [
   '2026-03-02T09:30:00.000Z',
   '2026-03-02T09:30:00.001Z',
@@ -22,44 +33,63 @@ const TIMES = [
 ]
 const NUMBERS = [5, 3, 3_000_000_000, 40, 3]
 
-/** Creates records in the list at `path` and returns their IDs. Returns none if the list has no
- *  operation that creates records. */
+export interface Seeds {
+  ids: string[]
+  deletedIds: string[]
+  /** The records when they were created, before their updates and deletions. */
+  earlier: Seed[]
+}
+
+type Seed = JsonObject & { id: string }
+
+/** Creates records in the list at `path`, updates most of them, and deletes one. Creates none if
+ *  the list has no operation that creates records. */
 export async function createSeeds(
   run: Run,
   list: Operation,
   path: string,
-  { texts = TEXTS, count = SEEDS }: { texts?: string[]; count?: number } = {},
-): Promise<string[]> {
+  { texts = TEXTS, count }: { texts?: string[]; count?: number } = {},
+): Promise<Seeds> {
   const create = findOperation(run.contract, 'post', list.path)
-  if (create === undefined) return []
+  const seeds: Seeds = { ids: [], deletedIds: [], earlier: [] }
+  if (create === undefined) return seeds
   const update = findItemOperation(run.contract, 'patch', list.path)
-  const ids: string[] = []
-  for (let index = 0; index < count; index += 1) {
-    const id = await createSeed(run, { create, path, texts }, index)
-    if (id === undefined) continue
-    ids.push(id)
-    if (update) await chooseOption(run, update, `${path}/${id}`, index)
+  const remove = findItemOperation(run.contract, 'delete', list.path)
+  const byIndex = new Map<number, Seed>()
+  const end = count ?? (update ? SEEDS : SEEDS_WITHOUT_UPDATE)
+  for (let index = 0; index < end; index += 1) {
+    const seed = await createSeed(run, { create, path, texts }, index)
+    if (seed) byIndex.set(index, seed)
   }
-  return ids
+  for (const [index, { id }] of byIndex)
+    if (remove && index === DELETED) {
+      await run.send(remove, newRequest(run, remove, `${path}/${id}`))
+      seeds.deletedIds.push(id)
+    } else {
+      if (update) await updateSeed(run, { update, path: `${path}/${id}`, texts }, index)
+      seeds.ids.push(id)
+    }
+  return { ...seeds, earlier: [...byIndex.values()] }
 }
 
 async function createSeed(
   run: Run,
   { create, path, texts }: { create: Operation; path: string; texts: string[] },
   index: number,
-): Promise<string | undefined> {
+): Promise<Seed | undefined> {
   const { properties = {}, required = [] } = requestSchema(run.contract, create)
   const body = Object.fromEntries(
     Object.entries(properties)
-      // The first two records have the required fields only. So have records whose text repeats, which
-      // may have to be unique.
-      .filter(([name]) => (index > 1 && index < texts.length) || required.includes(name))
+      // Records whose text repeats have the required fields only: other text may have to be unique.
+      .filter(
+        ([name]) => (index > WITHOUT_OPTIONAL && index < texts.length) || required.includes(name),
+      )
       .map(([name, schema]) => [name, seedValue(schema, index, texts)]),
   )
   const request = await prepareRequest(run, create, { body }, path)
   const { json } = await run.send(create, request)
-  const { id } = (json ?? {}) as { id?: unknown }
-  return typeof id === 'string' ? id : undefined
+  const seed = (json ?? {}) as JsonObject
+  return typeof seed.id === 'string' ? (seed as Seed) : undefined
 }
 
 function seedValue(schema: Schema, index: number, texts: string[]): unknown {
@@ -90,25 +120,69 @@ function candidatesOf(
   }
 }
 
-/** `chooseOption` skips an enumeration with this many options or more, such as currencies: so few
- *  records cannot have all options. */
+/** Enumerations with this many options or more, such as currencies, stay as they are: so few records
+ *  cannot have all options. */
 const TOO_MANY_OPTIONS = 10
 
-/** Sets the first field with a short enumeration to an option that depends on `index`. The service
- *  may refuse the update. */
-async function chooseOption(
+/** Sends the updates of the seed's role, then sets the first field with a short enumeration to an
+ *  option that depends on `index`. The service may refuse each update. */
+async function updateSeed(
   run: Run,
-  update: Operation,
-  path: string,
+  { update, path, texts }: { update: Operation; path: string; texts: string[] },
   index: number,
 ): Promise<void> {
   const { properties = {} } = requestSchema(run.contract, update)
-  const [name, schema] =
+  const [chosen, { enum: options = [] } = {}] =
     Object.entries(properties).find(
       ([, { enum: values }]) => values !== undefined && values.length < TOO_MANY_OPTIONS,
     ) ?? []
-  if (name === undefined || schema?.enum === undefined) return
-  const body = { [name]: schema.enum[index % schema.enum.length] }
-  const request = await prepareRequest(run, update, { body }, path)
-  await run.send(update, request)
+  const fields = Object.entries(properties).filter(([name]) => name !== chosen)
+  for (const change of listUpdates(fields, index)) {
+    // The text of another seed gives equal values to sort by. If text must be unique, the service
+    // accepts only the new text.
+    const bodies = [texts, texts.map((text) => `${text}2`)].map(change)
+    await sendFirstAccepted(run, update, path, bodies)
+  }
+  if (chosen === undefined) return
+  const body = { [chosen]: options[index % options.length] }
+  await sendFirstAccepted(run, update, path, [body])
+}
+
+type Update = (texts: string[]) => JsonObject
+
+function listUpdates(fields: [string, Schema][], index: number): Update[] {
+  const fieldOf = ([name, schema]: [string, Schema], position: number, texts: string[]) => [
+    name,
+    seedValue(schema, index + 1 + position, texts),
+  ]
+  if (index === FILLED)
+    return [
+      (texts) =>
+        Object.fromEntries(fields.map((field, position) => fieldOf(field, position, texts))),
+    ]
+  if (index === CLEARED)
+    return fields.flatMap(([name, schema]): Update[] => {
+      const isEmptyList = schema.type === 'array' && !schema.minItems
+      if (!schema.nullable && !isEmptyList) return []
+      return [() => ({ [name]: schema.nullable ? null : [] })]
+    })
+  return fields.flatMap((field, position): Update[] =>
+    UPDATED[position % UPDATED.length] === index
+      ? [(texts) => Object.fromEntries([fieldOf(field, position, texts)])]
+      : [],
+  )
+}
+
+async function sendFirstAccepted(
+  run: Run,
+  update: Operation,
+  path: string,
+  bodies: JsonObject[],
+): Promise<void> {
+  const distinct = bodies.filter((body, index) => !isDeepStrictEqual(body, bodies[index - 1]))
+  for (const body of distinct) {
+    const request = await prepareRequest(run, update, { body }, path)
+    const { status } = await run.send(update, request)
+    if (status === update.success.status) return
+  }
 }

@@ -19,6 +19,15 @@ type Query = Record<string, unknown>
 const MAX_RECORDS = 150
 export const MAX_PAGES = 20
 
+interface PageOptions {
+  number?: number
+  size?: number
+  /** What a space becomes in the URL. */
+  space?: '+'
+  /** Parameters that the request leaves out, so that the service uses their defaults. */
+  omitted?: ('number' | 'size')[]
+}
+
 /** A list, with the query that limits it. */
 export class ListUnderTest {
   readonly operation: Operation
@@ -28,6 +37,8 @@ export class ListUnderTest {
   readonly #path: string
   readonly #run: Run
   #limitingQuery: Query = {}
+  /** What `readAll` returned last for the whole list. */
+  #latest: unknown[] | undefined
 
   constructor(
     run: Run,
@@ -78,6 +89,7 @@ export class ListUnderTest {
       all.push(...items)
       if (items.length < this.maxSize || all.length >= this.#totalOf(response)) break
     }
+    if (Object.keys(query).length === 0) this.#latest = all
     return all
   }
 
@@ -106,33 +118,41 @@ export class ListUnderTest {
   }
 
   /** Throws unless the list returns, for `query`, the records that `model` computes from all
-   *  records. Compares one page only, by default the first. `space` is what a space becomes in the
-   *  URL. Tries again if the list has changed between the requests. */
+   *  records. Compares one page only, by default the first. Tries again if the list has changed
+   *  between the requests. */
   async assertPage(
     query: Query,
     model: (records: unknown[]) => unknown[],
-    {
-      number = 1,
-      size = this.maxSize,
-      space,
-    }: { number?: number; size?: number; space?: '+' } = {},
+    { number, size, space, omitted = [] }: PageOptions = {},
   ): Promise<void> {
     const { page: names } = this.words
+    const page = {
+      number: number ?? 1,
+      size: size ?? (omitted.includes('size') ? this.defaultSize() : undefined) ?? this.maxSize,
+    }
+    const sent = {
+      ...(omitted.includes('size') ? {} : { [names.size]: page.size }),
+      ...(omitted.includes('number') ? {} : { [names.parameter]: page.number }),
+    }
     for (let tries = 1; ; tries += 1) {
-      const records = await this.readAll()
-      const { request, response, items } = await this.#read(
-        { ...query, [names.size]: size, [names.parameter]: number },
-        space,
-      )
+      const records = this.#latest ?? (await this.readAll())
+      const { request, response, items } = await this.#read({ ...query, ...sent }, space)
       const expected = model(records)
+      const onPage = expected.slice((page.number - 1) * page.size, page.number * page.size)
       const problem =
-        this.#findMetaProblem(response, { number, size, total: expected.length }) ??
-        this.#findItemsProblem(items, expected.slice((number - 1) * size, number * size))
+        this.#findMetaProblem(response, { ...page, total: expected.length }) ??
+        this.#findItemsProblem(items, onPage)
       if (problem === undefined) return
       if (tries === MAX_TRIES || isDeepStrictEqual(records, await this.readAll()))
         throw new ContractBroken('list_contents', request, problem)
       await delay(RETRY_DELAY_MS)
     }
+  }
+
+  /** The size of a page without the parameter. Undefined if the contract has no default. */
+  defaultSize(): number | undefined {
+    const size = this.schemaOf(this.words.page.size)?.default
+    return size === undefined ? undefined : Number(size)
   }
 
   #findMetaProblem(
@@ -177,11 +197,11 @@ export class ListUnderTest {
       throw this.broken('list_contents', `the new record ${missing} is not in the list`)
   }
 
-  async assertLacks(ids: string[]): Promise<void> {
+  /** `what` completes "the list has …". */
+  async assertLacks(ids: string[], what: string): Promise<void> {
     const listed = await this.#readIds()
     const wrong = ids.find((id) => listed.includes(id))
-    if (wrong !== undefined)
-      throw this.broken('list_contents', `the list has ${wrong}, a record of another list`)
+    if (wrong !== undefined) throw this.broken('list_contents', `the list has ${wrong}, ${what}`)
   }
 
   broken(check: ContractBroken['check'], message: string): ContractBroken {
