@@ -15,13 +15,10 @@ import { type Db, openDatabase } from '../records/database/open.ts'
 import { accountScope, accountTransaction } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { insertUser } from '../records/users.ts'
-import { deleteWebhook, insertWebhook } from '../records/webhooks.ts'
 import type { Server, Servers, ServiceStates } from '../scripts/contract/dredd/provoke-status.ts'
-import type { TestedWebhook } from '../scripts/contract/receiver.ts'
 import { type Config, readConfig } from '../server/config.ts'
 import { type Running, start } from '../server/main.ts'
-import { findSealingKey } from '../webhooks/secret-keys.ts'
-import { newSecret, sealSecret } from '../webhooks/transport/secret.ts'
+import { openWebhookAccount } from './contract-webhooks.ts'
 
 /** A limit that no test reaches. */
 const UNREACHABLE_LIMIT = 1_000_000
@@ -30,6 +27,8 @@ interface ServerOptions {
   directory: string
   role: Config['role']
   perMinute?: number
+  /** Default: the time-out of asyncapi.yaml. */
+  webhookTimeoutMs?: number
 }
 
 /** Starts the service on a free loopback port. The service does not validate its own responses,
@@ -38,6 +37,7 @@ async function startServer({
   directory,
   role,
   perMinute = UNREACHABLE_LIMIT,
+  webhookTimeoutMs,
 }: ServerOptions): Promise<Server & Running & { config: Config }> {
   const settings = {
     DATA_DIR: directory,
@@ -46,6 +46,7 @@ async function startServer({
     LOG_LEVEL: 'silent',
     EXPORTS_UNFINISHED_PER_ACCOUNT: String(UNREACHABLE_LIMIT),
     WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8',
+    ...(webhookTimeoutMs && { WEBHOOK_TIMEOUT_MS: String(webhookTimeoutMs) }),
   }
   const config: Config = {
     ...readConfig({ ...settings, RATE_LIMIT_PER_MINUTE: String(perMinute) }),
@@ -91,9 +92,10 @@ function newTestUsers(db: Db): Pick<Server, 'newKey' | 'newAccount' | 'newUser'>
 
 /** Starts the whole service, with an account for the tests and a second account, whose key must not
  *  see the records of the first. */
-export async function startOwnService() {
+export async function startOwnService({ webhookTimeoutMs }: { webhookTimeoutMs?: number } = {}) {
   await using cleanup = new AsyncDisposableStack()
-  const server = await startServer({ directory: await newDirectory(cleanup), role: 'all' })
+  const directory = await newDirectory(cleanup)
+  const server = await startServer({ directory, role: 'all', webhookTimeoutMs })
   cleanup.defer(server.stop)
   const account = await server.newAccount()
   const { accountId } = account
@@ -108,7 +110,10 @@ export async function startOwnService() {
     readPermissionKey: await server.newKey(reader),
     otherKey: other.key,
     invalidKeys: await newInvalidKeys(server),
-    createWebhook: ({ url }: { url: string }) => createContractWebhook(server, accountId, url),
+    createWebhook: ({ url }: { url: string }) =>
+      openWebhookAccount(server, account).createWebhook({ url, eventTypes: ['*'] }),
+    newWebhookAccount: async () => openWebhookAccount(server, await server.newAccount()),
+    webhookTimeoutMs,
   }
   return withCleanup(target, cleanup)
 }
@@ -135,30 +140,6 @@ async function newInvalidKeys({
     'an unknown key': newApiKey().token,
     'a key of a deactivated user': ofDeactivated,
     'a key of a suspended account': suspended.key,
-  }
-}
-
-/** Creates a webhook of the account for all events. Disposing of the result deletes the webhook. */
-export async function createContractWebhook(
-  { db, config }: { db: Db; config: Pick<Config, 'secretKeys'> },
-  accountId: string,
-  url: string,
-): Promise<TestedWebhook> {
-  const secret = newSecret()
-  const { id } = await accountTransaction(db, accountId, async (scope) => {
-    const key = await findSealingKey(scope.trx, config.secretKeys)
-    return insertWebhook(
-      scope,
-      { url, description: 'Contract tests', eventTypes: ['*'], createdBy: null },
-      (webhookId) => sealSecret(key, webhookId, secret),
-      new Date(),
-    )
-  })
-  return {
-    secret,
-    async [Symbol.asyncDispose]() {
-      await accountTransaction(db, accountId, (scope) => deleteWebhook(scope, id, new Date()))
-    },
   }
 }
 

@@ -42,6 +42,8 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const OPERATION_IDS = Object.keys(operations)
 const DEFAULT_RUNS = 20
 const MAX_SEED = 2 ** 31 - 1
+/** For runs with --only, which last less long than the time-out of the contract. */
+const SHORT_WEBHOOK_TIMEOUT_MS = 6_000
 
 interface Options extends ReportOptions {
   url?: string
@@ -265,7 +267,9 @@ async function testTarget(testRun: TestRun, target: Target | undefined): Promise
   }
   await runDredd(testRun)
   const { startOwnService } = await import('./contract-service.ts')
-  await using service = await startOwnService()
+  await using service = await startOwnService({
+    webhookTimeoutMs: testRun.options.only ? SHORT_WEBHOOK_TIMEOUT_MS : undefined,
+  })
   await sendRequests(testRun, service)
 }
 

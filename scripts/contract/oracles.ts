@@ -1,8 +1,10 @@
 /** The oracles of `muster contract`: what each checks, and for which operations. */
+import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { readExportFileWords } from '../words/export-files.ts'
 import { findIdempotencyKey } from '../words/idempotency.ts'
 import { keyChecks, permissionChecks } from './oracles/access.ts'
+import { attemptChecks } from './oracles/attempts.ts'
 import { bodyChecks } from './oracles/bodies.ts'
 import { computedChecks } from './oracles/computed.ts'
 import { conditionChecks } from './oracles/conditions.ts'
@@ -25,11 +27,13 @@ import { urlChecks } from './oracles/urls.ts'
 import { limitChecks, randomValidChecks } from './oracles/valid-data.ts'
 import { type Checks, hasParameter, type Run, type Target } from './run.ts'
 
-interface Oracle {
+export interface Oracle {
   name: string
   /** A sentence for the help. */
   promise: string
-  isFor(operation: Operation, target: Target): boolean
+  isFor(operation: Operation, target: Target, contract: Contract): boolean
+  /** It mostly waits, so it runs beside the other oracles if it can. */
+  waits?: boolean
   /** What the contract and the target must have, so that the oracle has something to check.
    *  Completes "it needs …". Undefined if every contract is enough. */
   needs?: string
@@ -211,11 +215,22 @@ export const ORACLES: readonly Oracle[] = [
   {
     name: 'delivers its events',
     promise:
-      'A webhook gets each event once, with the headers, signatures and body of asyncapi.yaml, and again ' +
-      'after a failure.',
+      'A webhook gets each event once, with the headers, signatures and body of asyncapi.yaml.',
     isFor: ({ emits }, { createWebhook }) => emits.length > 0 && createWebhook !== undefined,
     needs: 'an operation with x-emits, one with x-event-list, and the option --webhook-secret',
     listChecks: deliveryChecks,
+  },
+  {
+    name: 'attempts deliveries until they are accepted',
+    promise:
+      'Only a 2xx status within the time-out ends the attempts. Until then, the same bytes come again on the ' +
+      'schedule of asyncapi.yaml.',
+    isFor: (operation, { createWebhook }, contract) =>
+      createWebhook !== undefined && isFirstEmitter(operation, contract),
+    waits: true,
+    needs:
+      'x-retry-seconds, an operation with x-emits, one with x-event-list, and the option --webhook-secret',
+    listChecks: attemptChecks,
   },
   {
     name: 'refuses wrong references',
@@ -235,8 +250,13 @@ export const ORACLES: readonly Oracle[] = [
   },
 ]
 
-export function listOracles(operation: Operation, target: Target): Oracle[] {
-  return ORACLES.filter(({ isFor }) => isFor(operation, target))
+/** All operations share one schedule of attempts, so one operation is enough. */
+function isFirstEmitter(operation: Operation, { operations }: Contract): boolean {
+  return operations.find(({ emits }) => emits.length > 0) === operation
+}
+
+export function listOracles(contract: Contract, operation: Operation, target: Target): Oracle[] {
+  return ORACLES.filter(({ isFor }) => isFor(operation, target, contract))
 }
 
 /** An oracle that had nothing to check in the whole run. */

@@ -1,10 +1,13 @@
 /** Receives the deliveries of the tested service. */
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Delivery } from '../words/deliveries.ts'
 import { startLoopbackServer } from './loopback-server.ts'
 
 export interface Attempt extends Delivery {
+  /** The path of the URL. */
+  path: string
   /** Epoch milliseconds. */
   receivedAt: number
 }
@@ -15,13 +18,25 @@ export interface TestedWebhook extends AsyncDisposable {
   secret: string
 }
 
+/** How the receiver responds to an attempt. */
+export interface PlannedResponse {
+  /** 0: the receiver closes the connection. */
+  status: number
+  headers?: Record<string, string>
+  body?: string
+  /** The time from the arrival of the attempt. */
+  delayMs?: number
+  /** The body has no end. */
+  isEndless?: boolean
+}
+
 export interface Receiver extends AsyncDisposable {
   url: string
   attempts: Attempt[]
   /** IDs of the requests with which `assertReachable` tested a public URL. */
   probes: ReadonlySet<string>
-  /** Makes the receiver respond with 500 to the next attempt that fits, and only to that one. */
-  refuseFirst(fits: (attempt: Attempt) => boolean): void
+  /** Makes `choose` decide about the responses. Without it, each attempt gets 204. */
+  respondWith(choose: (attempt: Attempt) => PlannedResponse | Promise<PlannedResponse>): void
   /** Resolves when this many attempts fit, or after the time limit. */
   waitFor(fits: (attempt: Attempt) => boolean, count: number, timeoutMs: number): Promise<void>
 }
@@ -35,32 +50,32 @@ export async function startContractReceiver(port = 0): Promise<Receiver> {
   const attempts: Attempt[] = []
   const probes = new Set<string>()
   const waitingChecks = new Set<() => void>()
-  let isRefused = (_: Attempt): boolean => false
-  const respond = async (incoming: IncomingMessage): Promise<number> => {
+  let choose = (_: Attempt): PlannedResponse | Promise<PlannedResponse> => ({ status: 204 })
+  const respond = async (incoming: IncomingMessage): Promise<PlannedResponse> => {
     const probe = incoming.headers[PROBE_HEADER]
     if (typeof probe === 'string') {
       probes.add(probe)
-      return 204
+      return { status: 204 }
     }
     const body = await readBody(incoming)
-    if (body === undefined) return 413
+    if (body === undefined) return { status: 413 }
     const attempt: Attempt = {
       method: incoming.method ?? '',
+      path: incoming.url ?? '',
       headers: incoming.headers as Record<string, string>,
       body,
       receivedAt: Date.now(),
     }
     attempts.push(attempt)
-    if (!isRefused(attempt)) return 204
-    isRefused = () => false
-    return 500
+    for (const check of waitingChecks) check()
+    const response = await choose(attempt)
+    const waitedMs = Date.now() - attempt.receivedAt
+    await delay(Math.max(0, (response.delayMs ?? 0) - waitedMs), undefined, { ref: false })
+    return response
   }
   const server = await startLoopbackServer((incoming, outgoing) => {
     respond(incoming).then(
-      (status) => {
-        outgoing.writeHead(status).end()
-        for (const check of waitingChecks) check()
-      },
+      (response) => writeResponse(outgoing, response),
       // The sender closed the connection.
       () => outgoing.destroy(),
     )
@@ -70,8 +85,8 @@ export async function startContractReceiver(port = 0): Promise<Receiver> {
     url: `${server.url}/`,
     attempts,
     probes,
-    refuseFirst(fits) {
-      isRefused = fits
+    respondWith(newChoose) {
+      choose = newChoose
     },
     waitFor: (fits, count, timeoutMs) =>
       new Promise((resolve) => {
@@ -89,6 +104,17 @@ export async function startContractReceiver(port = 0): Promise<Receiver> {
         check()
       }),
   }
+}
+
+function writeResponse(outgoing: ServerResponse, response: PlannedResponse): void {
+  const { status, headers, body, isEndless } = response
+  if (status === 0) {
+    outgoing.destroy()
+    return
+  }
+  outgoing.writeHead(status, headers)
+  if (isEndless) outgoing.write('.')
+  else outgoing.end(body)
 }
 
 /** Undefined if the body is larger than that of any delivery: a public URL also gets requests that

@@ -14,6 +14,7 @@ import { collectionOf } from './record-kinds.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 import type { Exchange } from './sender.ts'
 import type { TestRecords } from './test-records.ts'
+import type { WebhookAccount } from './webhook-account.ts'
 
 const FINISH_TIMEOUT_MS = 30_000
 const POLL_MS = 50
@@ -40,6 +41,12 @@ export interface Target {
   invalidKeys?: Record<string, string>
   /** Creates a webhook that sends all later events of the account to the receiver. */
   createWebhook?(receiver: Receiver): Promise<TestedWebhook>
+  /** The time-out of attempts, if it is not that of asyncapi.yaml. */
+  webhookTimeoutMs?: number
+  /** Creates an account for an oracle that waits for deliveries, and so runs beside the others. */
+  newWebhookAccount?(): Promise<WebhookAccount>
+  /** The account of `key`, in a run that has it for itself. */
+  webhookAccount?: WebhookAccount
   /** Gets the deliveries of the whole run. Undefined: each test of deliveries starts a receiver. */
   receiver?: Receiver
 }

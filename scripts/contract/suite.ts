@@ -12,10 +12,11 @@ import type { Operation } from '../model/operations.ts'
 import { assertConforms } from './conformance.ts'
 import { type CheckName, ContractBroken } from './contract-broken.ts'
 import { assertHeaderMeanings } from './header-meanings.ts'
-import { listOracles } from './oracles.ts'
-import type { Checks, Run } from './run.ts'
+import { listOracles, type Oracle } from './oracles.ts'
+import type { Checks, Run, Target } from './run.ts'
 import { type Exchange, Sender } from './sender.ts'
 import { prepareRecords } from './test-records.ts'
+import type { WebhookAccount } from './webhook-account.ts'
 
 /** Further failures of one case are dropped. */
 const MAX_FAILURES_PER_CASE = 3
@@ -50,33 +51,76 @@ interface SuiteOptions extends SetUp {
 }
 
 /** Runs every case against the target, one after another. Leaves out the operations whose test
- *  records the target does not create. */
+ *  records the target does not create. Cases that wait for deliveries run beside the others if the
+ *  target has an account for them, and otherwise at the end. */
 export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void> {
+  const { newWebhookAccount } = setUp.target
+  await using session = await openSession(setUp)
+  const cases = listCases(session.run)
+  const waiting = cases.filter(({ waits }) => waits)
+  const beside =
+    newWebhookAccount &&
+    waiting.map(async (each) => {
+      const target = targetOf(setUp.target, await newWebhookAccount())
+      await using own = await openSession({ ...setUp, target })
+      return await performCase(own, each)
+    })
+  const report = (done: Case | undefined): void => {
+    if (done) onCase(done)
+  }
+  for (const each of cases.filter(({ waits }) => !waits)) report(await performCase(session, each))
+  for (const [index, each] of waiting.entries())
+    report(await (beside?.[index] ?? performCase(session, each)))
+}
+
+function targetOf({ url, webhookTimeoutMs }: Target, webhookAccount: WebhookAccount): Target {
+  return {
+    url,
+    webhookTimeoutMs,
+    webhookAccount,
+    key: webhookAccount.key,
+    createWebhook: (receiver) =>
+      webhookAccount.createWebhook({ url: receiver.url, eventTypes: ['*'] }),
+  }
+}
+
+/** The requests of one account, and its test records. */
+interface Session extends AsyncDisposable {
+  run: Run
+  sender: Sender
+}
+
+async function openSession(setUp: SetUp): Promise<Session> {
   const { contract, target, coverage } = setUp
   const sender = new Sender(target.url, contract, coverage)
   const prepare = (key: string) => prepareRecords(contract, (request) => sender.send(request), key)
   const records = await prepare(target.key)
   const otherRecords = target.otherKey === undefined ? undefined : await prepare(target.otherKey)
-  const run = newRun(setUp, sender, { records, otherRecords })
-  try {
-    for (const { operation, name, perform } of listCases(run)) {
-      const [countBefore, startedAt] = [sender.requestCount, performance.now()]
-      const { checkCount, failures } = await perform()
-      // The contract or the target has nothing for this oracle to check.
-      if (checkCount === 0 && failures.length === 0) continue
-      onCase({
-        operation: operation.id,
-        name,
-        requests: sender.requestCount - countBefore,
-        durationMs: Math.round(performance.now() - startedAt),
-        failures,
-      })
-    }
-  } finally {
-    await records
-      .dispose()
-      .finally(() => otherRecords?.dispose())
-      .finally(() => sender.close())
+  return {
+    run: newRun(setUp, sender, { records, otherRecords }),
+    sender,
+    [Symbol.asyncDispose]: () =>
+      records
+        .dispose()
+        .finally(() => otherRecords?.dispose())
+        .finally(() => sender.close()),
+  }
+}
+
+/** Undefined: the contract or the target has nothing for this oracle to check. */
+async function performCase(
+  { run, sender }: Session,
+  { operation, name, listChecks }: PendingCase,
+): Promise<Case | undefined> {
+  const [countBefore, startedAt] = [sender.requestCount, performance.now()]
+  const { checkCount, failures } = await performChecks(run, listChecks(run, operation))
+  if (checkCount === 0 && failures.length === 0) return undefined
+  return {
+    operation: operation.id,
+    name,
+    requests: sender.requestCount - countBefore,
+    durationMs: Math.round(performance.now() - startedAt),
+    failures,
   }
 }
 
@@ -109,25 +153,17 @@ interface CaseResult {
   failures: Failure[]
 }
 
-interface PendingCase {
-  operation: Operation
-  name: string
-  perform(): Promise<CaseResult>
-}
+type PendingCase = Pick<Oracle, 'name' | 'listChecks' | 'waits'> & { operation: Operation }
 
 function listCases(run: Run): PendingCase[] {
-  const { target, records } = run
+  const { contract, target, records } = run
   const failedRecords = records.failed.map(({ operation, error }) => ({
     operation,
     name: 'creates the test records',
-    perform: async () => ({ checkCount: 1, failures: [toFailure(run, 'a test record', error)] }),
+    listChecks: () => [{ what: 'a test record', perform: () => Promise.reject(error) }],
   }))
   const cases = listTested(run).flatMap((operation) =>
-    listOracles(operation, target).map(({ name, listChecks }) => ({
-      operation,
-      name,
-      perform: () => performChecks(run, listChecks(run, operation)),
-    })),
+    listOracles(contract, operation, target).map((oracle) => ({ ...oracle, operation })),
   )
   return [...failedRecords, ...cases]
 }

@@ -102,6 +102,7 @@ export const WORD_RULES: Record<string, WordRule> = {
   'x-equals': PROMISE,
   'x-retry-seconds': { ...PROMISE, isOrdered: true },
   'x-time-of': PROMISE,
+  'x-timeout-seconds': { ...PROMISE, increased: 'safe' },
   'x-trace-of': PROMISE,
 }
 

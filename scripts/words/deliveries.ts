@@ -52,13 +52,21 @@ export function listDeliveryHeaders({ sources, events }: Contract): DeliveryHead
 
 /** `x-retry-seconds` of the operation that delivers: the delay before each attempt, from the second
  *  attempt on. */
-export function readRetrySeconds({ asyncapi }: Contract): number[] {
+export function readRetrySeconds(contract: Contract): number[] {
+  const seconds = readDeliveryWord(contract, 'x-retry-seconds')
+  return Array.isArray(seconds) ? seconds : []
+}
+
+/** `x-timeout-seconds` of the operation that delivers: an attempt without a status by then fails. */
+export function readTimeoutSeconds(contract: Contract): number | undefined {
+  return readDeliveryWord(contract, 'x-timeout-seconds') as number | undefined
+}
+
+function readDeliveryWord({ asyncapi }: Contract, word: string): unknown {
   const operations = (valueAt(asyncapi.root, ['operations']) ?? {}) as Record<string, object>
-  for (const operation of Object.values(operations)) {
-    const seconds = valueAt(operation, ['x-retry-seconds'])
-    if (Array.isArray(seconds)) return seconds
-  }
-  return []
+  return Object.values(operations)
+    .map((operation) => valueAt(operation, [word]))
+    .find((value) => value !== undefined)
 }
 
 /** One attempt of a delivery. */

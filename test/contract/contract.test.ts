@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { createContractWebhook } from '../../cli/contract-service.ts'
+import { openWebhookAccount } from '../../cli/contract-webhooks.ts'
 import { newMuster } from '../cli/muster.ts'
 import { operationIds } from '../helpers.ts'
 import { freePort } from '../postgres.ts'
@@ -113,7 +113,10 @@ onSqlite(
     const port = await freePort()
     await using proxy = await startFaultyProxy(`http://127.0.0.1:${port}`, {})
     await using elsewhere = await startFaultyProxy('http://127.0.0.1:9', {})
-    await using webhook = await createContractWebhook(app, account.accountId, `${proxy.url}/in`)
+    await using webhook = await openWebhookAccount(app, account).createWebhook({
+      url: `${proxy.url}/in`,
+      eventTypes: ['*'],
+    })
     const args = (receiverUrl: string) => [
       ...['contract', '--url', app.url, '--key', account.key, '--json', '--runs', '1'],
       ...['--webhook-secret', webhook.secret, '--receiver-port', String(port)],

@@ -27,7 +27,7 @@ const command = new Command('npm run test:faults --')
 const [part = ''] = command.args
 const { seed, json } = command.opts<{ seed: number; json: boolean }>()
 
-await using service = await startOwnService()
+await using service = await startOwnService({ webhookTimeoutMs: 3_000 })
 const contract = await readContract(ROOT)
 const faults = listSeededFaults(contract, service).filter(({ category, what }) =>
   `${category}: ${what}`.includes(part),

@@ -467,4 +467,11 @@ export const WORD_CASES: WordCase[] = [
     ],
     backward: ['breaking x-retry-seconds-decreased: has x-retry-seconds.1: 5 instead of 9'],
   },
+  {
+    rule: 'x-timeout-seconds',
+    at: 'delivery',
+    words: ['x-timeout-seconds: 15', 'x-timeout-seconds: 10'],
+    forward: ['breaking x-timeout-seconds-decreased: has x-timeout-seconds: 10 instead of 15'],
+    backward: ['safe x-timeout-seconds-increased: has x-timeout-seconds: 15 instead of 10'],
+  },
 ]

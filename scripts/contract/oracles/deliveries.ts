@@ -1,16 +1,10 @@
-/** Oracle: a receiver gets each event once, as asyncapi.yaml says. If the receiver responds with
- *  500, it gets the event again. */
+/** Oracle: a receiver gets each event once, as asyncapi.yaml says. */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { type JsonObject, parseJson } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
-import {
-  type DeliveryHeader,
-  listDeliveryHeaders,
-  readRetrySeconds,
-  signDelivery,
-} from '../../words/deliveries.ts'
+import { type DeliveryHeader, listDeliveryHeaders, signDelivery } from '../../words/deliveries.ts'
 import { type EventList, findEventList } from '../../words/events.ts'
 import { requestSchema } from '../../words/records.ts'
 import { formatFirstError } from '../conformance.ts'
@@ -20,60 +14,18 @@ import type { Request } from '../request.ts'
 import type { Check, Run } from '../run.ts'
 import { CLOCK_TOLERANCE_MS, type ListedEvent, prepareCall, sendAndListen } from './events.ts'
 
-const TIMEOUT_MS = 20_000
+/** The longest that an attempt may be late. */
+export const TIMEOUT_MS = 20_000
 /** The time in which a second delivery of an event would arrive. */
-const SETTLING_MS = 300
-/** A timer may end this much too early. */
-const TIMER_TOLERANCE_MS = 50
+export const SETTLING_MS = 300
 
 export function* deliveryChecks(run: Run, operation: Operation): Generator<Check> {
   const list = findEventList(run.contract)
-  if (list === undefined) return
-  yield {
-    what: 'the deliveries of its events',
-    perform: () => withDeliveries(run, operation, list, { assert: assertDelivered }),
-  }
-  // Only for the first operation that emits events: all operations share one schedule of attempts.
-  const first = run.contract.operations.find(({ emits }) => emits.length > 0)
-  if (first === operation && readRetrySeconds(run.contract).length > 0)
+  if (list !== undefined)
     yield {
-      what: 'another attempt after 500',
-      perform: () =>
-        withDeliveries(run, operation, list, { refusesFirst: true, assert: assertRetried }),
+      what: 'the deliveries of its events',
+      perform: () => assertDelivered(run, operation, list),
     }
-}
-
-interface DeliveryTest {
-  /** The receiver responds with 500 to the first attempt. */
-  refusesFirst?: boolean
-  assert(run: Run, sent: SentRequest, receiver: Receiver): Promise<void>
-}
-
-/** A request to the service, and what the receiver must get. */
-interface SentRequest {
-  request: Request
-  traceId: string
-  emitted: ListedEvent[]
-  /** The signing secret of the webhook. */
-  secret: string
-}
-
-/** Creates a webhook, calls the operation, and tests the deliveries. */
-async function withDeliveries(
-  run: Run,
-  operation: Operation,
-  list: EventList,
-  { refusesFirst, assert }: DeliveryTest,
-): Promise<void> {
-  const { createWebhook, receiver: shared } = run.target
-  if (createWebhook === undefined) return
-  const { request, traceId } = await prepareTraced(run, operation)
-  await using own = shared === undefined ? await startContractReceiver() : undefined
-  const receiver = (shared ?? own) as Receiver
-  await using webhook = await createWebhook(receiver)
-  if (refusesFirst) receiver.refuseFirst((attempt) => hasTrace(run, attempt, traceId))
-  const { emitted } = await sendAndListen(run, list, operation, request)
-  await assert(run, { request, traceId, emitted, secret: webhook.secret }, receiver)
 }
 
 /** Whether the request caused the attempt. Always true if deliveries have no trace header. */
@@ -103,11 +55,16 @@ export function changeOf({ contract }: Run, operation: Operation): JsonObject | 
   return name === undefined ? undefined : { [name]: schema?.enum?.at(-1) ?? 'changed' }
 }
 
-async function assertDelivered(
-  run: Run,
-  { request, traceId, emitted, secret }: SentRequest,
-  receiver: Receiver,
-): Promise<void> {
+/** Creates a webhook, calls the operation, and tests the deliveries. */
+async function assertDelivered(run: Run, operation: Operation, list: EventList): Promise<void> {
+  const { createWebhook, receiver: shared } = run.target
+  if (createWebhook === undefined) return
+  const { request, traceId } = await prepareTraced(run, operation)
+  await using own = shared === undefined ? await startContractReceiver() : undefined
+  const receiver = (shared ?? own) as Receiver
+  await using webhook = await createWebhook(receiver)
+  const { secret } = webhook
+  const { emitted } = await sendAndListen(run, list, operation, request)
   const headers = listDeliveryHeaders(run.contract)
   const isOf =
     ({ id }: ListedEvent) =>
@@ -133,12 +90,12 @@ async function assertDelivered(
     throw broken(request, `the delivery ${shorten(other.body)} is of no event of the request`)
 }
 
-function eventIdOf(headers: DeliveryHeader[], attempt: Attempt): string | undefined {
+export function eventIdOf(headers: DeliveryHeader[], attempt: Attempt): string | undefined {
   const name = headers.find((header) => header['x-equals'] === 'event.id')?.name
   return name && attempt.headers[name]
 }
 
-function payloadOf({ body }: Attempt): JsonObject | undefined {
+export function payloadOf({ body }: Attempt): JsonObject | undefined {
   return parseJson(body) as JsonObject | undefined
 }
 
@@ -146,12 +103,13 @@ function payloadOf({ body }: Attempt): JsonObject | undefined {
 interface AttemptTest {
   headers: DeliveryHeader[]
   secret: string
-  traceId: string
+  /** The trace of the request. Undefined: the request had none. */
+  traceId?: string
   event: ListedEvent
   attempt: Attempt
 }
 
-function assertAttempt(run: Run, request: Request, test: AttemptTest): void {
+export function assertAttempt(run: Run, request: Request, test: AttemptTest): void {
   const { attempt, event } = test
   const problem =
     findPayloadProblem(run, event, attempt) ??
@@ -191,7 +149,7 @@ function findHeaderProblem(
     return `${name} is not the id of the body`
   if (signature && value !== signDelivery(signature, secret, attempt))
     return `${name} is not the signature of the body`
-  if (header['x-trace-of'] && !value.includes(`-${traceId}-`))
+  if (header['x-trace-of'] && traceId && !value.includes(`-${traceId}-`))
     return `${name} does not have the trace ID of the request`
   // NaN if the value is no number.
   const differenceMs = Math.abs(Number(value) * 1000 - attempt.receivedAt)
@@ -200,28 +158,6 @@ function findHeaderProblem(
   return undefined
 }
 
-async function assertRetried(
-  run: Run,
-  { request, traceId, emitted, secret }: SentRequest,
-  receiver: Receiver,
-): Promise<void> {
-  const [seconds = 0] = readRetrySeconds(run.contract)
-  const [event] = emitted
-  if (event === undefined) throw broken(request, 'the request emitted no event')
-  const headers = listDeliveryHeaders(run.contract)
-  const isOf = (attempt: Attempt) => eventIdOf(headers, attempt) === event.id
-  await receiver.waitFor(isOf, 2, seconds * 1000 + TIMEOUT_MS)
-  const [first, second, ...more] = receiver.attempts.filter(isOf)
-  if (!first || !second) throw broken(request, 'no second attempt followed a response of 500')
-  if (more.length > 0) throw broken(request, 'an attempt followed a successful one')
-  for (const attempt of [first, second])
-    assertAttempt(run, request, { headers, secret, traceId, event, attempt })
-  if (first.body !== second.body) throw broken(request, 'the second attempt has another body')
-  const waitedMs = second.receivedAt - first.receivedAt
-  if (waitedMs < seconds * 1000 - TIMER_TOLERANCE_MS)
-    throw broken(request, `the second attempt came after ${waitedMs} ms instead of ${seconds} s`)
-}
-
-function broken(request: Request, message: string): ContractBroken {
+export function broken(request: Request, message: string): ContractBroken {
   return new ContractBroken('deliveries', request, message)
 }

@@ -294,7 +294,7 @@ async function listen(
 }
 
 /** The newest events, the newest first. */
-async function readEvents(run: Run, list: EventList): Promise<ListedEvent[]> {
+export async function readEvents(run: Run, list: EventList): Promise<ListedEvent[]> {
   const words = readListWords(run.contract)
   if (words === undefined) return []
   const maxSize = readMaxPageSize(run.contract, list.operation, words)
