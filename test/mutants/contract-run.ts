@@ -15,13 +15,19 @@ export interface ContractRun {
   withDredd: boolean
 }
 
+export interface Reach {
+  /** How often each mutant was reached, by its ID. */
+  counts: Record<string, number>
+  seconds: number
+}
+
 export interface ContractResult {
   /** The first failure. Null: the contract holds. */
   failure: string | null
   /** The mutants that the start of the service and the creation of test records reached. */
   start: string[]
   /** What each operation's tests reached, and how long they took. */
-  operations: Record<string, { mutants: string[]; seconds: number }>
+  operations: Record<string, Reach>
 }
 
 /** The random requests of `muster contract`, by default. */
@@ -95,11 +101,10 @@ function newCount(): (operation: string) => void {
   const test = `from ${startedAt}`
   stryker.currentTestId = test
   return (operation) => {
-    const reached = Object.keys(stryker.mutantCoverage?.perTest[test] ?? {})
-    const { mutants, seconds } = operations[operation] ?? { mutants: [], seconds: 0 }
-    operations[operation] = {
-      mutants: [...new Set([...mutants, ...reached])],
-      seconds: seconds + (performance.now() - startedAt) / 1000,
-    }
+    const { counts, seconds } = operations[operation] ?? { counts: {}, seconds: 0 }
+    for (const [id, count] of Object.entries(stryker.mutantCoverage?.perTest[test] ?? {}))
+      counts[id] = (counts[id] ?? 0) + count
+    const passedMs = performance.now() - startedAt
+    operations[operation] = { counts, seconds: seconds + passedMs / 1000 }
   }
 }

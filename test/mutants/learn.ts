@@ -2,9 +2,9 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { ContractResult } from './contract-run.ts'
+import type { ContractResult, Reach } from './contract-run.ts'
 import { instrument, listSources, type Mutant } from './instrument.ts'
-import { learnTests, type Reach, runContract } from './runs.ts'
+import { learnTests, runContract } from './runs.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const LEARN_LIMIT_SECONDS = 1800
@@ -55,9 +55,9 @@ export async function learn(
     folder,
     copy,
     mutants,
-    operations: toReached(Object.entries(operations)),
+    operations: new Map(Object.entries(operations)),
     start: new Set(start),
-    tests: toReached(Object.entries(tests)),
+    tests: new Map(Object.entries(tests)),
   }
 }
 
@@ -68,12 +68,6 @@ async function learnContract(copy: string, ids: string[]): Promise<ContractResul
   if (result.failure !== null)
     throw new Error(`The contract tests fail without a mutant: ${result.failure}`)
   return result
-}
-
-function toReached(entries: [string, { mutants: string[]; seconds: number }][]): Reached {
-  return new Map(
-    entries.map(([name, { mutants, seconds }]) => [name, { mutants: new Set(mutants), seconds }]),
-  )
 }
 
 /** The JSON of the file, which `make` fills when it does not exist. */

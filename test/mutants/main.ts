@@ -104,13 +104,13 @@ function chooseSample(from: Learned): Mutant[] {
 }
 
 function isTested({ tests }: Learned, { id }: Mutant): boolean {
-  return [...tests.values()].some(({ mutants }) => mutants.has(id))
+  return [...tests.values()].some(({ counts }) => id in counts)
 }
 
 function countReach(from: Learned): Counts {
   const { mutants, operations: byOperation, start } = from
   const isReached = (mutant: Mutant) => listReaching(from, mutant).length > 0
-  const isRequested = ({ id }: Mutant) => [...byOperation.values()].some((r) => r.mutants.has(id))
+  const isRequested = ({ id }: Mutant) => [...byOperation.values()].some((r) => id in r.counts)
   return {
     mutants: mutants.length,
     byContract: mutants.filter(isReached).length,

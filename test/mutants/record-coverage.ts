@@ -1,4 +1,4 @@
-/** Writes the IDs of the mutants that a test file reaches. */
+/** Writes how often a test file reaches each mutant. */
 import { writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { afterAll, expect } from 'vitest'
@@ -10,6 +10,6 @@ afterAll(() => {
   if (folder === undefined) return
   const file = relative(process.cwd(), expect.getState().testPath ?? '')
   const counts = globalThis.__stryker__?.mutantCoverage?.static ?? {}
-  const text = JSON.stringify({ file, mutants: Object.keys(counts) })
+  const text = JSON.stringify({ file, counts })
   writeFileSync(join(folder, `${file.replaceAll('/', '+')}.json`), text)
 })

@@ -9,11 +9,6 @@ import type { ContractResult, ContractRun } from './contract-run.ts'
 const SLOWNESS = 4
 const START_SECONDS = 60
 
-export interface Reach {
-  mutants: Set<string>
-  seconds: number
-}
-
 const running = new Set<ChildProcess>()
 process.once('exit', () => {
   for (const child of running) kill(child)
@@ -142,9 +137,9 @@ export async function learnTests(copy: string): Promise<ContractResult['operatio
     ),
   )
   return Object.fromEntries(
-    files.flatMap(({ file, mutants }) => {
+    files.flatMap(({ file, counts }) => {
       const seconds = passed.get(join(copy, file))
-      return seconds === undefined ? [] : [[file, { mutants, seconds }]]
+      return seconds === undefined ? [] : [[file, { counts, seconds }]]
     }),
   )
 }
