@@ -2,6 +2,7 @@
  *  `__STRYKER_ACTIVE_MUTANT__` switches one of them on. */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { cp, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Ignorer, NodePath } from '@stryker-mutator/api/ignore'
@@ -27,29 +28,46 @@ export interface Mutant {
   replacement: string
 }
 
-/** Returns the relative paths of all files, new ones included, and a hash of their content. */
-export async function listSources(root: string): Promise<{ files: string[]; hash: string }> {
-  const arguments_ = ['ls-files', '-z', '--cached', '--others', '--exclude-standard']
-  const files = execFileSync('git', arguments_, { cwd: root, encoding: 'utf8' })
+interface Sources {
+  /** The relative paths of all files, new ones included. */
+  files: string[]
+  /** Of all files. */
+  hash: string
+  /** Of the files that are mutated. */
+  mutatedHash: string
+}
+
+export async function listSources(root: string): Promise<Sources> {
+  const options = ['-z', '--cached', '--others', '--exclude-standard']
+  const files = execFileSync('git', ['ls-files', ...options], { cwd: root, encoding: 'utf8' })
     .split('\0')
-    .filter((file) => file !== '')
+    .filter((file) => file !== '' && existsSync(join(root, file)))
     .sort()
+  const hash = await hashOf(root, files)
+  return { files, hash, mutatedHash: await hashOf(root, files.filter(isMutated)) }
+}
+
+function isMutated(file: string): boolean {
+  return MUTATED.some((pattern) => pattern.test(file))
+}
+
+async function hashOf(root: string, files: string[]): Promise<string> {
   const hash = createHash('sha256')
   for (const file of files) hash.update(`${file}\0`).update(await readFile(join(root, file)))
-  return { files, hash: hash.digest('hex').slice(0, 8) }
+  return hash.digest('hex').slice(0, 8)
 }
 
 /** Copies the files from `root` to `copy`, and returns the mutants that the copy contains. */
 export async function instrument(root: string, files: string[], copy: string): Promise<Mutant[]> {
   await rm(copy, { recursive: true, force: true })
-  const mutated = files.filter((file) => MUTATED.some((pattern) => pattern.test(file)))
   for (const file of files) {
     await mkdir(dirname(join(copy, file)), { recursive: true })
     await cp(join(root, file), join(copy, file))
   }
   await symlink(join(root, 'node_modules'), join(copy, 'node_modules'))
   const sources = new Map<string, string>()
-  for (const file of mutated) sources.set(file, await readFile(join(root, file), 'utf8'))
+  for (const file of files.filter(isMutated))
+    sources.set(file, await readFile(join(root, file), 'utf8'))
   const { files: written, mutants } = await new Instrumenter(SILENT).instrument(
     [...sources].map(([name, content]) => ({ name, content, mutate: true })),
     { plugins: null, excludedMutations: [], ignorers: [LOG_CALLS] },

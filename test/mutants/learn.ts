@@ -25,15 +25,16 @@ export interface Learned {
 }
 
 /** Instruments the sources, and runs the contract tests and the tests without a mutant. Each state of
- *  the sources has its own folder in `parent`, which keeps what was learned of all operations. Throws
- *  if the contract tests fail. */
+ *  the sources has its own folder in `parent`, which keeps what was learned of all operations. What
+ *  tests reach is learned again only after changes of mutated files. Throws if the contract tests
+ *  fail. */
 export async function learn(
   parent: string,
   operationIds: string[] | undefined,
   allIds: string[],
   withTests: boolean,
 ): Promise<Learned> {
-  const { files, hash } = await listSources(ROOT)
+  const { files, hash, mutatedHash } = await listSources(ROOT)
   const folder = join(parent, hash)
   const copy = join(folder, 'copy')
   await mkdir(folder, { recursive: true })
@@ -46,7 +47,7 @@ export async function learn(
     ? await learnOperations()
     : await stored(join(folder, 'operations.json'), learnOperations)
   const tests = withTests
-    ? await stored(join(folder, 'tests.json'), () => {
+    ? await stored(join(parent, `tests-${mutatedHash}.json`), () => {
         console.log('Running the tests without a mutant …')
         return learnTests(copy)
       })

@@ -11,8 +11,8 @@ import { readContract } from '../../scripts/model/yaml.ts'
 import { newRandom } from '../chaos/random.ts'
 import type { Mutant } from './instrument.ts'
 import { type Learned, learn } from './learn.ts'
-import { listReaching, measure, type Result, type TestChoice } from './measure.ts'
-import { type Counts, describeMutant, formatReport, formatScores } from './report.ts'
+import { type MutantReach, measure, type Result, reachOf, type TestChoice } from './measure.ts'
+import { describeMutant, formatReport, formatScores } from './report.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const OPERATION_IDS = Object.keys(operations)
@@ -28,7 +28,7 @@ interface Options {
   at?: string
   operations?: string[]
   tests: TestChoice
-  reachedBy: 'any' | 'contract'
+  reachedBy: MutantReach[]
   folder: string
 }
 
@@ -54,9 +54,9 @@ const options: Options = new Command('npm run test:mutants --')
       .default('all'),
   )
   .addOption(
-    new Option('--reached-by <which>', 'take the mutants that these tests reach')
-      .choices(['any', 'contract'])
-      .default('any'),
+    new Option('--reached-by <what>', 'take mutants that this reaches')
+      .argParser(parseList('operations', 'start', 'tests'))
+      .default(['operations', 'start', 'tests'], 'operations, start or tests'),
   )
   .option('--folder <path>', 'for copies of the source and reports', 'coverage/mutants')
   .addHelpText(
@@ -75,7 +75,8 @@ const name = join(learned.folder, String(seed))
 console.log(`Seed ${seed}, results in ${name}.jsonl`)
 await runSample(chooseSample(learned))
 const results = await readResults()
-await writeFile(`${name}.md`, formatReport(seed, countReach(learned), results))
+const reaches = learned.mutants.map((mutant) => reachOf(learned, mutant))
+await writeFile(`${name}.md`, formatReport(seed, reaches, results))
 console.log(`\n${formatScores(results)}\n\nReport: ${name}.md`)
 const isFound = ({ contract }: Result) => contract.failure !== null
 if (results.length >= CONCLUSIVE_COUNT && !results.some(isFound)) {
@@ -93,30 +94,11 @@ function chooseSample(from: Learned): Mutant[] {
   const { at, count, part, reachedBy } = options
   if (at !== undefined)
     return from.mutants.filter((mutant) => describeMutant(mutant).startsWith(`${at}:`))
-  const reached = from.mutants.filter(
-    (mutant) =>
-      listReaching(from, mutant).length > 0 || (reachedBy === 'any' && isTested(from, mutant)),
-  )
+  const reached = from.mutants.filter((mutant) => reachedBy.includes(reachOf(from, mutant)))
   return newRandom(String(seed))
     .shuffled(reached)
     .slice(0, count)
     .filter((_, index) => index % part.of === part.index)
-}
-
-function isTested({ tests }: Learned, { id }: Mutant): boolean {
-  return [...tests.values()].some(({ counts }) => id in counts)
-}
-
-function countReach(from: Learned): Counts {
-  const { mutants, operations: byOperation, start } = from
-  const isReached = (mutant: Mutant) => listReaching(from, mutant).length > 0
-  const isRequested = ({ id }: Mutant) => [...byOperation.values()].some((r) => id in r.counts)
-  return {
-    mutants: mutants.length,
-    byContract: mutants.filter(isReached).length,
-    byStartOnly: mutants.filter((one) => start.has(one.id) && !isRequested(one)).length,
-    byTestsOnly: mutants.filter((one) => !isReached(one) && isTested(from, one)).length,
-  }
 }
 
 async function readResults(): Promise<Result[]> {

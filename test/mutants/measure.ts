@@ -18,9 +18,12 @@ export interface Outcome {
   seconds: number
 }
 
+/** What reaches a mutant: operations, only the start of the service, or only tests. */
+export type MutantReach = 'operations' | 'start' | 'tests' | 'nothing'
+
 export interface Result {
   mutant: Mutant
-  isReachedByContract: boolean
+  reach: MutantReach
   contract: Outcome
   /** Null: the tests did not run. */
   tests: Outcome | null
@@ -47,7 +50,7 @@ export async function measure(
     contract = { ...whole, seconds: contract.seconds + whole.seconds }
   }
   if (contract.failure === null && tests !== null) await confirm(learned, tests)
-  return { mutant, isReachedByContract: ids.length > 0, contract, tests }
+  return { mutant, reach: reachOf(learned, mutant), contract, tests }
 }
 
 /** Removes the failure of a test that fails without a mutant, too, for example on a busy machine. */
@@ -59,10 +62,19 @@ async function confirm({ copy, tests }: Learned, outcome: Outcome): Promise<void
   if (failure !== null) outcome.failure = null
 }
 
-/** Every operation, if only the start of the service reaches the mutant. */
-export function listReaching({ operations, start }: Learned, { id }: Mutant): string[] {
-  const reaching = [...operations].flatMap(([name, { counts }]) => (id in counts ? [name] : []))
-  return reaching.length === 0 && start.has(id) ? [...operations.keys()] : reaching
+export function reachOf({ operations, start, tests }: Learned, { id }: Mutant): MutantReach {
+  const isReached = (reached: Map<string, Reach>) =>
+    reached.values().some(({ counts }) => id in counts)
+  if (isReached(operations)) return 'operations'
+  if (start.has(id)) return 'start'
+  return isReached(tests) ? 'tests' : 'nothing'
+}
+
+/** The operations to test. Every operation, if only the start of the service reaches the mutant. */
+function listReaching(learned: Learned, mutant: Mutant): string[] {
+  const all = [...learned.operations]
+  if (reachOf(learned, mutant) === 'start') return all.map(([name]) => name)
+  return all.flatMap(([name, { counts }]) => (mutant.id in counts ? [name] : []))
 }
 
 /** The operation of the mutant's file, and the operations of the tag that has most. */

@@ -1,30 +1,23 @@
 /** The results as text. */
 import { formatTable } from '../../cli/shell.ts'
 import type { Mutant } from './instrument.ts'
-import type { Result } from './measure.ts'
-
-export interface Counts {
-  mutants: number
-  /** Only the start of the service reaches them. */
-  byStartOnly: number
-  byContract: number
-  byTestsOnly: number
-}
+import type { MutantReach, Result } from './measure.ts'
 
 export function describeMutant({ file, line, column, mutator }: Mutant): string {
   return `${file}:${line}:${column} ${mutator}`
 }
 
-/** A Markdown document: the scores, and each mutant that only the tests find. */
-export function formatReport(seed: number, counts: Counts, results: Result[]): string {
+/** A Markdown document: the scores, and each mutant that only the tests find. `reaches` has all
+ *  mutants of the source. */
+export function formatReport(seed: number, reaches: MutantReach[], results: Result[]): string {
   const missed = results.filter(isMissed)
-  const { mutants, byContract, byStartOnly, byTestsOnly } = counts
-  const byNone = mutants - byContract - byTestsOnly
+  const count = (reach: MutantReach) => reaches.filter((one) => one === reach).length
   return [
     '# Mutants',
     '',
-    `Seed ${seed}. Of ${mutants} mutants, the contract tests reach ${byContract} (${byStartOnly} only at ` +
-      `the start of the service), only tests reach ${byTestsOnly}, and neither reaches ${byNone}.`,
+    `Seed ${seed}. Of ${reaches.length} mutants, operations reach ${count('operations')}, only the start of ` +
+      `the service reaches ${count('start')}, only tests reach ${count('tests')}, and nothing reaches ` +
+      `${count('nothing')}.`,
     '',
     '```',
     formatScores(results),
@@ -40,7 +33,7 @@ function isMissed({ contract, tests }: Result): boolean {
   return contract.failure === null && tests !== null && tests.failure !== null
 }
 
-function formatMissed({ mutant, isReachedByContract, contract, tests }: Result): string[] {
+function formatMissed({ mutant, reach, contract, tests }: Result): string[] {
   return [
     '',
     `### ${describeMutant(mutant)}`,
@@ -54,7 +47,7 @@ function formatMissed({ mutant, isReachedByContract, contract, tests }: Result):
     ],
     `Test: ${tests?.failure?.split('\n')[0]}`,
     '',
-    isReachedByContract ? `Operations: ${contract.ran.join(', ')}` : 'No operation reaches it.',
+    `Reached by: ${reach}${reach === 'operations' ? ` ${contract.ran.join(', ')}` : ''}`,
   ]
 }
 
@@ -66,12 +59,13 @@ function diffLines(sign: string, text: string): string {
 export function formatScores(results: Result[]): string {
   const byFolder = Map.groupBy(results, ({ mutant }) => mutant.file.replace(/\/[^/]*$/, ''))
   const rows = [...byFolder].sort(([a], [b]) => a.localeCompare(b))
-  const reached = results.filter(({ isReachedByContract }) => isReachedByContract)
+  const byReach = Map.groupBy(results, ({ reach }) => `reached by ${reach}`)
   return formatTable(
     ['FOLDER', 'MUTANTS', 'CONTRACT', 'TESTS', 'BOTH', 'TESTS ONLY', 'NEITHER', 'SCORE'],
-    [...rows, ['reached by contract', reached] as const, ['all', results] as const].map(
-      ([name, list]) => [name, ...scoreOf(list)],
-    ),
+    [...rows, ...byReach, ['all', results] as const].map(([name, list]) => [
+      name,
+      ...scoreOf(list),
+    ]),
   )
 }
 
