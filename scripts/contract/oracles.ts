@@ -6,6 +6,7 @@ import { findIdempotencyKey } from '../words/idempotency.ts'
 import { keyChecks, permissionChecks } from './oracles/access.ts'
 import { attemptChecks } from './oracles/attempts.ts'
 import { bodyChecks } from './oracles/bodies.ts'
+import { cascadeChecks } from './oracles/cascades.ts'
 import { computedChecks } from './oracles/computed.ts'
 import { conditionChecks } from './oracles/conditions.ts'
 import { deletionChecks } from './oracles/deletions.ts'
@@ -193,6 +194,15 @@ export const ORACLES: readonly Oracle[] = [
     isFor: ({ method }) => method === 'delete',
     needs: 'an operation that deletes a record',
     listChecks: deletionChecks,
+  },
+  {
+    name: 'clears or keeps references to a deleted record',
+    promise:
+      'A deletion is refused while a record needs the deleted one. Otherwise all references to it become null, ' +
+      'and no other record changes.',
+    isFor: ({ method }) => method === 'delete',
+    needs: 'a reference with x-refers-to and x-when-deleted',
+    listChecks: cascadeChecks,
   },
   {
     name: 'emits exactly the declared events',

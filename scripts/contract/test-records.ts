@@ -190,14 +190,15 @@ export class TestRecords {
     return filled
   }
 
-  /** For every nullable reference to the kind, creates a record that refers to the record `id`.
+  /** For every nullable reference to the kind, creates two records that refer to the record `id`.
    *  Returns the IDs of the created records. */
   async addDependents(kind: string, id: string): Promise<string[]> {
     const ids: string[] = []
     for (const other of this.#kinds)
       for (const [field, { nullable }] of Object.entries(this.#fieldsOf(other)))
         if (nullable && this.#referredKinds.get(field)?.name === kind)
-          ids.push(await this.createNew(other, { [field]: id }))
+          for (let count = 0; count < 2; count++)
+            ids.push(await this.createNew(other, { [field]: id }))
     return ids
   }
 

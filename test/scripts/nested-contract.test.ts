@@ -93,6 +93,7 @@ test('prints a line for each check that has nothing to check, with what the chec
     expect.stringMatching(/^SKIP {2}refuses what its rules refuse: had nothing to check; it needs/),
     'SKIP  computes what the contract says: had nothing to check; it needs x-record with computed',
     'SKIP  changes states as declared: had nothing to check; it needs x-record with states',
+    'SKIP  clears or keeps references to a deleted record: had nothing to check; it needs a reference with x-refers-to and x-when-deleted',
     'SKIP  emits exactly the declared events: had nothing to check; it needs an operation with x-emits, and one with x-event-list',
     expect.stringMatching(
       /^SKIP {2}keeps its rules in every order of requests: had nothing to check; it needs records at/,
