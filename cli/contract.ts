@@ -1,9 +1,12 @@
 import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
 import type { Command } from 'commander'
 import { operations } from '../generated/operations.ts'
 import * as validators from '../generated/validators.js'
 import { Coverage, isMissing } from '../scripts/contract/coverage.ts'
+import type { DreddResult } from '../scripts/contract/dredd/dredd-suite.ts'
 import { listUnused, ORACLES } from '../scripts/contract/oracles.ts'
 import {
   assertReachable,
@@ -265,7 +268,10 @@ async function testTarget(testRun: TestRun, target: Target | undefined): Promise
     await sendRequests(testRun, { ...target, receiver })
     return
   }
-  await runDredd(testRun)
+  await Promise.all([runDredd(testRun), testOwnService(testRun)])
+}
+
+async function testOwnService(testRun: TestRun): Promise<void> {
   const { startOwnService } = await import('./contract-service.ts')
   await using service = await startOwnService({
     webhookTimeoutMs: testRun.options.only ? SHORT_WEBHOOK_TIMEOUT_MS : undefined,
@@ -274,13 +280,11 @@ async function testTarget(testRun: TestRun, target: Target | undefined): Promise
 }
 
 /** Dredd tests this copy of Muster only: some statuses need a database that the test can damage. */
-async function runDredd({ contract, options, coverage, results }: TestRun): Promise<void> {
-  // Dredd's old dependencies trigger Node.js warnings.
-  process.removeAllListeners('warning')
-  const { runDreddSuite } = await import('../scripts/contract/dredd/dredd-suite.ts')
-  const { startDreddServers } = await import('./contract-service.ts')
-  await using servers = await startDreddServers()
-  const dredd = await runDreddSuite(contract, servers, options.only ?? OPERATION_IDS)
+async function runDredd({ options, coverage, results }: TestRun): Promise<void> {
+  const thread = new Worker(new URL('./contract-dredd.ts', import.meta.url), {
+    workerData: options.only ?? OPERATION_IDS,
+  })
+  const [dredd] = (await once(thread, 'message')) as [DreddResult]
   results.dredd = dredd
   for (const { operation, status } of dredd.passed) coverage.sawStatus(operation, status)
 }

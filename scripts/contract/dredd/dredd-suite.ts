@@ -32,10 +32,9 @@ export async function runDreddSuite(
   const client = new HttpClient(servers.app.url, [])
   const declared = new Map<string, DeclaredResponse>()
   const { statistics, passed, failures } = await runDredd(servers.app.url, {
+    document: withOperations(contract, ids),
     async prepare(transaction) {
       const response = declaredResponse(contract, transaction)
-      transaction.skip = !ids.includes(response.operation.id)
-      if (transaction.skip) return
       onTransaction?.(response.operation.id)
       declared.set(transaction.id, response)
       await prepare({ contract, servers, client }, transaction, response)
@@ -59,6 +58,14 @@ export async function runDreddSuite(
       return [{ operation: found.operation.id, status: found.response.status }]
     }),
   }
+}
+
+/** openapi.yaml with these operations only: Dredd takes seconds to read the whole document. */
+function withOperations({ openapi, operations }: Contract, ids: readonly string[]): object {
+  const document = structuredClone(openapi.root) as { paths: Record<string, object> }
+  for (const { id, path, method } of operations)
+    if (!ids.includes(id)) Reflect.deleteProperty(document.paths[path] ?? {}, method)
+  return document
 }
 
 async function prepare(
