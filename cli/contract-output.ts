@@ -1,6 +1,7 @@
 /** The results of `muster contract` as text and as JSON. */
-import { describeMissing, isExcused, isMissing } from '../scripts/contract/coverage.ts'
+import { isExcused } from '../scripts/contract/coverage.ts'
 import { describeRefusal } from '../scripts/contract/refusals.ts'
+import { type Cause, listCauses } from '../scripts/contract/report/causes.ts'
 import { describeUnused, listStatuses, type Report } from '../scripts/contract/report/report.ts'
 import { formatTable } from './shell.ts'
 
@@ -16,35 +17,56 @@ export function toDocument({ cases, ...report }: Report): object {
   }
 }
 
-export function formatReport(report: Report): string {
-  const { url, seed, dredd, cases, untested, unused, refusals } = report
-  const failures = formatFailures(report)
-  const count = failures.length === 1 ? '1 failure' : `${failures.length} failures`
-  const verdict = failures.length > 0 ? `${count}.` : 'the contract holds.'
-  const requestCount = cases.reduce((sum, { requests }) => sum + requests, 0)
-  const hasResults = dredd !== null || cases.length > 0
+interface Presentation {
+  /** Whether to add the matrix, and the refusals that the schemas do not express. */
+  matrix?: boolean
+  /** The command that repeats the failed operations. */
+  repeat?: string
+  /** The files with the whole report. */
+  files?: string[]
+}
+
+/** Failures first. The last lines say what to do next. */
+export function formatReport(report: Report, presentation: Presentation = {}): string {
+  const { untested, unused, refusals } = report
+  const details = [
+    ...formatMatrix(report),
+    ...refusals.map((refusal) => `Note  ${refusal.operation}: ${describeRefusal(refusal)}`),
+  ]
   return [
-    ...(hasResults ? [formatMatrix(report), '', ...formatExcuses(report)] : []),
-    ...failures,
+    ...listCauses(report).map(formatCause),
+    ...(report.error === null ? [] : [`FAIL  the run ended early: ${report.error}`]),
+    ...(presentation.matrix ? details : []),
     ...untested.map(({ operation, reason }) => `SKIP  ${operation}: ${reason}`),
     ...unused.map((oracle) => `SKIP  ${oracle.name}: ${describeUnused(oracle)}`),
-    ...refusals.map((refusal) => `Note  ${refusal.operation}: ${describeRefusal(refusal)}`),
-    ...(dredd ? [`Dredd: ${dredd.passed.length} documented responses verified.`] : []),
-    `${requestCount} requests to ${url} with --seed ${seed}: ${verdict}`,
+    ...formatVerdict(report, presentation),
   ].join('\n')
 }
 
-function formatFailures({ error, dredd, cases, cells }: Report): string[] {
+function formatCause({ first: [title, ...lines], operations }: Cause): string {
+  const [, ...others] = operations
+  const counts = Map.groupBy(others, (id) => id)
+  const names = [...counts].map(([id, { length }]) => (length === 1 ? id : `${id} (${length})`))
+  const more = names.length === 0 ? [] : [`Also ${others.length} more: ${names.join(', ')}`]
+  const details = [...lines, ...more].map((line) => `\n${indent(line)}`).join('')
+  return `FAIL  ${title}${details}${details && '\n'}`
+}
+
+function formatVerdict(report: Report, { repeat, files = [] }: Presentation): string[] {
+  const { url, seed, error, dredd, cases } = report
+  const causes = listCauses(report)
+  const operations = causes.flatMap((cause) => cause.operations)
+  const count = operations.length + (error === null ? 0 : 1)
+  const failures = count === 1 ? '1 failure' : `${count} failures`
+  const causeCount = causes.length === 1 ? '1 cause' : `${causes.length} causes`
+  const grouped = causes.length < operations.length ? `, probably ${causeCount}` : ''
+  const verdict = count > 0 ? `${failures}${grouped}.` : 'the contract holds.'
+  const requestCount = cases.reduce((sum, { requests }) => sum + requests, 0)
   return [
-    ...(dredd?.failures ?? []).map((failure) => `FAIL  ${failure}\n`),
-    ...cases.flatMap(({ operation, name, failures }) =>
-      failures.map(
-        ({ check, what, message, curl }) =>
-          `FAIL  ${operation} ${name} (${check})\n      ${what}: ${message}\n${indent(curl)}\n`,
-      ),
-    ),
-    ...cells.filter(isMissing).map((cell) => `FAIL  ${cell.operation}: ${describeMissing(cell)}`),
-    ...(error === null ? [] : [`FAIL  the run ended early: ${error}`]),
+    ...(dredd ? [`Dredd: ${dredd.passed.length} documented responses verified.`] : []),
+    `${requestCount} requests to ${url} with --seed ${seed}: ${verdict}`,
+    ...(repeat !== undefined && operations.length > 0 ? [`Repeat with: ${repeat}`] : []),
+    ...(files.length > 0 ? [`Reports: ${files.join(', ')}`] : []),
   ]
 }
 
@@ -61,7 +83,8 @@ function formatExcuses({ cells }: Report): string[] {
 }
 
 /** A row for each operation: how often each documented status and event occurred. */
-function formatMatrix({ cells }: Report): string {
+function formatMatrix(report: Report): string[] {
+  const { cells } = report
   const columns = listStatuses(cells)
   const ids = [...new Set(cells.map(({ operation }) => operation))]
   const rows = ids.map((id) => {
@@ -77,5 +100,5 @@ function formatMatrix({ cells }: Report): string {
       .map(({ name, seen }) => `${name} ${seen}`)
     return [id, ...statuses, events.join(', ')]
   })
-  return formatTable(['OPERATION', ...columns, 'EVENTS'], rows)
+  return [formatTable(['OPERATION', ...columns, 'EVENTS'], rows), '', ...formatExcuses(report)]
 }

@@ -2,9 +2,10 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { operations } from '../generated/operations.ts'
 import * as validators from '../generated/validators.js'
+import { listChangedOperations } from '../scripts/contract/changed.ts'
 import { Coverage, isMissing } from '../scripts/contract/coverage.ts'
 import type { DreddResult } from '../scripts/contract/dredd/dredd-suite.ts'
 import { listUnused, ORACLES } from '../scripts/contract/oracles.ts'
@@ -13,6 +14,7 @@ import {
   startContractReceiver,
   type TestedWebhook,
 } from '../scripts/contract/receiver.ts'
+import { listCauses } from '../scripts/contract/report/causes.ts'
 import { toHar } from '../scripts/contract/report/har.ts'
 import { matrixSection } from '../scripts/contract/report/matrix.ts'
 import { isFailed, type Report } from '../scripts/contract/report/report.ts'
@@ -24,8 +26,10 @@ import type { Contract } from '../scripts/model/contract.ts'
 import { assertGenerated } from '../scripts/model/source-hashes.ts'
 import { readContract } from '../scripts/model/yaml.ts'
 import { junitXml } from '../scripts/report/junit.ts'
+import { quoteForShell } from '../web/shared/shell.ts'
 import { toContractCurl } from './contract-curl.ts'
 import { formatReport, toDocument } from './contract-output.ts'
+import { newProgressLine, type ProgressLine } from './progress-line.ts'
 import { addReportOptions, type CheckReport, type ReportOptions, reportResults } from './reports.ts'
 import {
   examples,
@@ -61,12 +65,15 @@ interface Options extends ReportOptions {
   seed?: number
   runs: number
   only?: string[]
+  changed?: string
+  matrix?: boolean
   allowStale?: boolean
 }
 
 const EXAMPLES = examples(
   'muster contract',
   'muster contract --only createTask,getTask --seed 42',
+  'muster contract --changed main',
   'muster contract --url https://api.example.com --key - --junit contract.xml --report contract.html',
 )
 
@@ -165,6 +172,13 @@ function addRunOptions(command: Command): void {
       'test these operations only, separated by commas',
       parseList(...OPERATION_IDS),
     )
+    .addOption(
+      new Option(
+        '--changed <revision>',
+        'test the operations whose contract or code changed since this git revision, also without a commit',
+      ).conflicts('only'),
+    )
+    .option('--matrix', 'also print how often each documented status and event occurred')
     .option('--har <file>', 'also write the requests of all failures as an HTTP Archive')
     .option(ALLOW_STALE_OPTION, describeAllowStale('run the tests'))
 }
@@ -172,11 +186,24 @@ function addRunOptions(command: Command): void {
 async function run(options: Options): Promise<CheckReport> {
   const contract = await readContract(ROOT)
   if (!options.allowStale) await assertGenerated(ROOT)
-  const report = await buildReport(contract, options)
+  const ids =
+    options.changed === undefined
+      ? (options.only ?? OPERATION_IDS)
+      : await listChangedOperations(ROOT, contract, options.changed)
+  const report = await buildReport(contract, options, ids)
   return {
     output: {
       document: toDocument(report),
-      text: formatReport(report),
+      text:
+        ids.length === 0
+          ? `No contract or code of an operation changed since ${options.changed}.`
+          : formatReport(report, {
+              matrix: options.matrix,
+              repeat: repeatCommand(options, report),
+              files: [options.report, options.junit, options.markdown, options.har].filter(
+                (file) => file !== undefined,
+              ),
+            }),
       failed: isFailed(report),
     },
     results: listResults(contract, report),
@@ -186,29 +213,61 @@ async function run(options: Options): Promise<CheckReport> {
   }
 }
 
+/** The command that tests the failed operations again, with the same random data. */
+function repeatCommand(options: Options, report: Report): string {
+  const failed = listCauses(report).flatMap(({ operations }) => operations)
+  const ids = OPERATION_IDS.filter((id) => failed.includes(id))
+  const { url, key, restrictedKey, otherKey, webhookSecret, receiverPort, receiverUrl, runs } =
+    options
+  const target = [
+    ...(url === undefined ? [] : ['--url', quoteForShell(url)]),
+    ...(key === undefined ? [] : ['--key "$KEY"']),
+    ...(restrictedKey === undefined ? [] : ['--restricted-key "$RESTRICTED_KEY"']),
+    ...(otherKey === undefined ? [] : ['--other-key "$OTHER_KEY"']),
+    ...(webhookSecret === undefined ? [] : ['--webhook-secret "$WEBHOOK_SECRET"']),
+    ...(receiverPort === undefined ? [] : [`--receiver-port ${receiverPort}`]),
+    ...(receiverUrl === undefined ? [] : ['--receiver-url', quoteForShell(receiverUrl)]),
+  ]
+  const only = ids.length === OPERATION_IDS.length ? [] : ['--only', ids.join(',')]
+  const random = [`--seed ${report.seed}`, ...(runs === DEFAULT_RUNS ? [] : [`--runs ${runs}`])]
+  return ['muster contract', ...target, ...only, ...random].join(' ')
+}
+
 interface TestRun {
   contract: Contract
   options: Options
+  /** The tested operations. */
+  ids: readonly string[]
   seed: number
   coverage: Coverage
   /** Filled during the run, so that a run that ends early has a report. */
   results: Pick<Report, 'url' | 'dredd' | 'cases'>
+  progress: ProgressLine
 }
 
-async function buildReport(contract: Contract, options: Options): Promise<Report> {
+async function buildReport(
+  contract: Contract,
+  options: Options,
+  ids: readonly string[],
+): Promise<Report> {
   const target = readTarget(options)
-  const { seed = randomInt(MAX_SEED), only = OPERATION_IDS, url = 'this copy of Muster' } = options
+  const { seed = randomInt(MAX_SEED), url = 'this copy of Muster' } = options
   const hasRestrictedKey = target === undefined || target.restrictedKey !== undefined
-  const coverage = new Coverage(contract, only, { hasRestrictedKey })
+  const coverage = new Coverage(contract, ids, { hasRestrictedKey })
+  const progress = newProgressLine(process.stderr)
   const results: TestRun['results'] = { url, dredd: null, cases: [] }
-  const testRun = { contract, options, seed, coverage, results }
-  const error = await testTarget(testRun, target).then(
-    () => null,
-    ({ message }: Error) => message,
-  )
+  const testRun = { contract, options, ids, seed, coverage, results, progress }
+  const tested = ids.length === 0 ? Promise.resolve() : testTarget(testRun, target)
+  const error = await tested
+    .then(
+      () => null,
+      ({ message }: Error) => message,
+    )
+    .finally(() => progress.end())
   const cells = coverage.listCells().filter((cell) => error === null || !isMissing(cell))
   const refusals = coverage.refusals.list()
-  const unused = error === null ? listUnused(results.cases) : []
+  const isWhole = error === null && ids.length === OPERATION_IDS.length
+  const unused = isWhole ? listUnused(results.cases) : []
   return { ...results, seed, error, cells, untested: coverage.listUntested(), unused, refusals }
 }
 
@@ -280,9 +339,9 @@ async function testOwnService(testRun: TestRun): Promise<void> {
 }
 
 /** Dredd tests this copy of Muster only: some statuses need a database that the test can damage. */
-async function runDredd({ options, coverage, results }: TestRun): Promise<void> {
+async function runDredd({ ids, coverage, results }: TestRun): Promise<void> {
   const thread = new Worker(new URL('./contract-dredd.ts', import.meta.url), {
-    workerData: options.only ?? OPERATION_IDS,
+    workerData: ids,
   })
   const [dredd] = (await once(thread, 'message')) as [DreddResult]
   results.dredd = dredd
@@ -290,7 +349,7 @@ async function runDredd({ options, coverage, results }: TestRun): Promise<void> 
 }
 
 async function sendRequests(
-  { contract, options, seed, coverage, results }: TestRun,
+  { contract, options, ids, seed, coverage, results, progress }: TestRun,
   target: Target,
 ): Promise<void> {
   results.url = target.url
@@ -298,8 +357,10 @@ async function sendRequests(
     contract,
     validators,
     target,
-    options: { ids: options.only ?? OPERATION_IDS, seed, randomRequests: options.runs },
+    options: { ids, seed, randomRequests: options.runs },
     coverage,
+    onStart: ({ operation, name, done, total }) =>
+      progress.show(`${operation} ${name}`, done, total),
     onCase: (testCase) => void results.cases.push(testCase),
     toCurl: (request) => toContractCurl(target.url, request, target.key),
   })

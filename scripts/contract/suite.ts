@@ -43,9 +43,17 @@ export interface Case {
   failures: Failure[]
 }
 
+export interface CaseStart extends Pick<Case, 'operation' | 'name'> {
+  /** The number of cases that have ended. */
+  done: number
+  total: number
+}
+
 type SetUp = Pick<Run, 'contract' | 'validators' | 'target' | 'options' | 'coverage' | 'toCurl'>
 
 interface SuiteOptions extends SetUp {
+  /** Called before each case, except those that run beside the others. */
+  onStart?(next: CaseStart): void
   /** Called after each case. An error that it throws ends the run. */
   onCase(done: Case): void
 }
@@ -53,11 +61,14 @@ interface SuiteOptions extends SetUp {
 /** Runs every case against the target, one after another. Leaves out the operations whose test
  *  records the target does not create. Cases that wait for deliveries run beside the others if the
  *  target has an account for them, and otherwise at the end. */
-export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void> {
+export async function runSuite({ onStart, onCase, ...setUp }: SuiteOptions): Promise<void> {
   const { newWebhookAccount } = setUp.target
   await using session = await openSession(setUp)
   const cases = listCases(session.run)
-  const waiting = cases.filter(({ waits }) => waits)
+  const [others, waiting] = [
+    cases.filter(({ waits }) => !waits),
+    cases.filter(({ waits }) => waits),
+  ]
   const beside =
     newWebhookAccount &&
     waiting.map(async (each) => {
@@ -65,12 +76,13 @@ export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void
       await using own = await openSession({ ...setUp, target })
       return await performCase(own, each)
     })
-  const report = (done: Case | undefined): void => {
-    if (done) onCase(done)
+  // The loop below awaits them, possibly after they have failed.
+  for (const each of beside ?? []) each.catch(() => {})
+  for (const [done, each] of [...others, ...waiting].entries()) {
+    onStart?.({ operation: each.operation.id, name: each.name, done, total: cases.length })
+    const result = await (beside?.[done - others.length] ?? performCase(session, each))
+    if (result) onCase(result)
   }
-  for (const each of cases.filter(({ waits }) => !waits)) report(await performCase(session, each))
-  for (const [index, each] of waiting.entries())
-    report(await (beside?.[index] ?? performCase(session, each)))
 }
 
 function targetOf({ url, webhookTimeoutMs }: Target, webhookAccount: WebhookAccount): Target {

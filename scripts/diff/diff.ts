@@ -79,7 +79,8 @@ async function readReleased(root: string): Promise<Contract | undefined> {
   return (await isFolder(folder)) ? readBase(root, folder) : undefined
 }
 
-async function readBase(root: string, name: string): Promise<Contract> {
+/** The contract of a git revision, or of a folder. Throws `Refused` if it cannot be read. */
+export async function readBase(root: string, name: string): Promise<Contract> {
   try {
     return (await isFolder(name)) ? await readModel(name) : await readGitRevision(root, name)
   } catch (error) {

@@ -51,6 +51,13 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
           `\\(ignored_permission\\)\\n.*\\n.*curl -sS -i --globoff -X \\w+ '?${server.url}/public/v1/`,
         ),
       )
+      const [, seed] = /with --seed (\d+)/.exec(stdout) ?? []
+      const keysOfCommand = '--key "$KEY" --restricted-key "$RESTRICTED_KEY"'
+      expect(stdout.split('\n').slice(-3)).toEqual([
+        `Repeat with: muster contract --url '${server.url}' ${keysOfCommand} --only deleteTask --seed ${seed} --runs 1`,
+        `Reports: ${har}`,
+        '',
+      ])
       const recording = await readFile(har, 'utf8')
       const { log } = JSON.parse(recording)
       expect(log).toMatchObject({ version: '1.2', creator: { name: expect.any(String) } })
@@ -99,6 +106,27 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
         })
         expect(answer.stdout).toMatch(/^(HTTP\/1\.1 100 Continue\r\n\r\n)?HTTP\/1\.1 500 /)
       }
+    },
+    TEST_TIMEOUT_MS,
+  )
+
+  test(
+    'fails for every change → one entry for all operations, with a count',
+    async () => {
+      await using muster = await newMuster()
+      await using server = await startFaultyProxy(target.app.url, {
+        respond: ({ method, path }) =>
+          method === 'PATCH' && /tasks|jobs/.test(path) ? serverError : undefined,
+      })
+      const args = ['--url', server.url, '--key', target.account.key, '--runs', '1']
+      const only = ['--only', 'updateTask,updateJob']
+      const { status, stdout } = await muster.run(['contract', ...args, ...only])
+      expect(status).toBe(1)
+      expect(stdout.match(/returned 500/g)).toHaveLength(1)
+      expect(stdout).toMatch(
+        /^FAIL {2}updateTask accepts valid data at the limits \(not_a_server_error\)\n.*\n.*curl .*\n +Also (\d+) more: updateTask \(\d+\), updateJob \(\d+\)\n/,
+      )
+      expect(stdout).toMatch(/with --seed \d+: \d+ failures, probably \d+ causes?\.\nRepeat with: /)
     },
     TEST_TIMEOUT_MS,
   )

@@ -61,10 +61,10 @@ test(
 )
 
 onSqlite(
-  'without --url: starts a service of its own, and prints the matrix and the seed',
+  'without --url: starts a service of its own, and prints the seed, and with --matrix the matrix',
   async () => {
     await using muster = await newMuster()
-    const args = ['contract', '--only', 'createTask,getTask', '--runs', '2']
+    const args = ['contract', '--only', 'createTask,getTask', '--runs', '2', '--matrix']
     const { status, stdout, stderr } = await muster.run(args)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toMatch(/^OPERATION +200 +201 +304 +400 .* EVENTS\ncreateTask +[1-9]/)
@@ -185,6 +185,7 @@ onSqlite(
     expect(stdout.split('\n')).toEqual([
       `FAIL  the run ended early: ${reason}`,
       expect.stringMatching(/^0 requests to http:\S+ with --seed \d+: 1 failure\.$/),
+      `Reports: ${html}, ${xml}, ${har}`,
       '',
     ])
     for (const file of [xml, html]) expect(await readFile(file as string, 'utf8')).toContain(reason)

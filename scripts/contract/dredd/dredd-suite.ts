@@ -16,6 +16,7 @@ import {
 import { provokeStatus, type Servers } from './provoke-status.ts'
 
 export interface DreddResult {
+  /** Each begins with the operationId. */
   failures: string[]
   /** The declared responses that occurred as declared. */
   passed: { operation: string; status: number }[]
@@ -31,7 +32,11 @@ export async function runDreddSuite(
 ): Promise<DreddResult> {
   const client = new HttpClient(servers.app.url, [])
   const declared = new Map<string, DeclaredResponse>()
-  const { statistics, passed, failures } = await runDredd(servers.app.url, {
+  const {
+    statistics,
+    passed,
+    failures: failed,
+  } = await runDredd(servers.app.url, {
     document: withOperations(contract, ids),
     async prepare(transaction) {
       const response = declaredResponse(contract, transaction)
@@ -44,6 +49,9 @@ export async function runDreddSuite(
       return response && real && findHeaderProblem(response, new Headers(real.headers))
     },
   }).finally(() => client.close())
+  const failures = failed.map(
+    ({ id, message }) => `${declared.get(id)?.operation.id}: ${id}: ${message}`,
+  )
   // Dredd silently drops transactions that it does not understand.
   const tested = contract.operations.filter(({ id }) => ids.includes(id))
   const expected = transactionCount({ operations: tested })

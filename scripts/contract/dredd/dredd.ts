@@ -37,6 +37,12 @@ export interface DeclaredResponse {
   mediaType: string | undefined
 }
 
+interface DreddFailure {
+  /** The ID of the transaction. */
+  id: string
+  message: string
+}
+
 interface Statistics {
   tests: number
   failures: number
@@ -87,7 +93,7 @@ export async function runDredd(
     prepare(transaction: Transaction): Promise<void>
     findProblem(transaction: Transaction): string | undefined
   },
-): Promise<{ statistics: Statistics; passed: string[]; failures: string[] }> {
+): Promise<{ statistics: Statistics; passed: string[]; failures: DreddFailure[] }> {
   mendBracketedNames()
   skipCopyOfContract()
   const Dredd = require('dredd') as new (
@@ -97,10 +103,10 @@ export async function runDredd(
   require('dredd/build/reporters/reporterOutputLogger').default.transports.console.silent = true
   const emitter = new EventEmitter()
   const passed: string[] = []
-  const failures: string[] = []
+  const failures: DreddFailure[] = []
   emitter.on('test pass', ({ title }: { title: string }) => passed.push(title))
-  emitter.on('test fail', (test: { title: string; message: string }) =>
-    failures.push(`${test.title}: ${test.message}`),
+  emitter.on('test fail', ({ title, message }: { title: string; message: string }) =>
+    failures.push({ id: title, message }),
   )
   Object.assign(globalThis, {
     beforeDreddTransaction: prepare,
