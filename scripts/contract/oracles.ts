@@ -26,6 +26,7 @@ import { stateChecks } from './oracles/states.ts'
 import { updateChecks } from './oracles/updates.ts'
 import { urlChecks } from './oracles/urls.ts'
 import { limitChecks, randomValidChecks } from './oracles/valid-data.ts'
+import { webhookChecks } from './oracles/webhooks.ts'
 import { type Checks, hasParameter, type Run, type Target } from './run.ts'
 
 export interface Oracle {
@@ -241,6 +242,17 @@ export const ORACLES: readonly Oracle[] = [
     needs:
       'x-retry-seconds, an operation with x-emits, one with x-event-list, and the option --webhook-secret',
     listChecks: attemptChecks,
+  },
+  {
+    name: 'delivers to each webhook what it must get',
+    promise:
+      'A webhook gets the events of its types from its creation on, and none while it is disabled. All attempts of ' +
+      'the schedule, retries, resends, ended deliveries, a rotated secret and the order of events are tested.',
+    isFor: (operation, { newWebhookAccount }, contract) =>
+      newWebhookAccount !== undefined && isFirstEmitter(operation, contract),
+    waits: true,
+    needs: 'a service that the command starts: without --url',
+    listChecks: webhookChecks,
   },
   {
     name: 'refuses wrong references',
