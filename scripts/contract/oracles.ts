@@ -240,7 +240,7 @@ export const ORACLES: readonly Oracle[] = [
       createWebhook !== undefined && isFirstEmitter(operation, contract),
     waits: true,
     needs:
-      'x-retry-seconds, an operation with x-emits, one with x-event-list, and the option --webhook-secret',
+      'x-retry-seconds, x-event-list, the first operation with x-emits, and the option --webhook-secret',
     listChecks: attemptChecks,
   },
   {
@@ -251,7 +251,7 @@ export const ORACLES: readonly Oracle[] = [
     isFor: (operation, { newWebhookAccount }, contract) =>
       newWebhookAccount !== undefined && isFirstEmitter(operation, contract),
     waits: true,
-    needs: 'a service that the command starts: without --url',
+    needs: 'the first operation with x-emits, and no option --url',
     listChecks: webhookChecks,
   },
   {

@@ -68,7 +68,9 @@ function compareEvent(subject: Subject, old: EventMessage, now: EventMessage): C
 /** The operation of asyncapi.yaml whose words describe the attempts of a delivery. */
 function deliveryPlace({ asyncapi }: Contract): Place {
   const operations = Object.entries(valueAt(asyncapi.root, ['operations']) ?? {})
-  const [name = ''] = operations.find(([, each]) => valueAt(each, ['x-retry-seconds'])) ?? []
+  const words = ['x-retry-seconds', 'x-timeout-seconds']
+  const hasWord = (each: unknown) => words.some((word) => valueAt(each, [word]) !== undefined)
+  const [name = ''] = operations.find(([, each]) => hasWord(each)) ?? []
   return { source: asyncapi, path: ['operations', name] }
 }
 

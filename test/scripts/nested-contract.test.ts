@@ -101,6 +101,10 @@ test('prints a line for each check that has nothing to check, with what the chec
     expect.stringMatching(
       /^SKIP {2}delivers its events: had nothing to check; it needs .* --webhook-secret$/,
     ),
+    expect.stringMatching(
+      /^SKIP {2}attempts deliveries until they are accepted: had nothing to check; it needs .* --webhook-secret$/,
+    ),
+    'SKIP  delivers to each webhook what it must get: had nothing to check; it needs the first operation with x-emits, and no option --url',
     'SKIP  refuses wrong references: had nothing to check; it needs a field with x-refers-to, or the option --other-key',
     'SKIP  keeps accounts apart: had nothing to check; it needs the option --other-key',
   ])
