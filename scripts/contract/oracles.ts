@@ -167,10 +167,10 @@ export const ORACLES: readonly Oracle[] = [
   {
     name: 'refuses what its rules refuse',
     promise:
-      'Unique values are unique, also after updates and deletions. References lead to existing records. Rules ' +
+      'Unique values are unique, also after updates and deletions. Rules ' +
       'refuse what they name, and nothing else. The largest record is accepted. The errors name the field.',
     isFor: ({ body }) => body !== null,
-    needs: 'x-refusals with a condition, x-record with unique, or x-refers-to',
+    needs: 'x-refusals with a condition, x-record with unique, x-refers-to or x-max-record-bytes',
     listChecks: ruleChecks,
   },
   {

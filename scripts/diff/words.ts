@@ -42,6 +42,7 @@ export const WORD_RULES: Record<string, WordRule> = {
   'x-lists': PROMISE,
   // Without this key, `ties` always ascends.
   'x-lists.sort.ties_follow': EXACT,
+  'x-lists.sort.twice': { added: 'risky', removed: 'safe' },
   'x-response-headers': PROMISE,
   // Operations
   'x-emits-when': PARTS,

@@ -16,7 +16,7 @@ import { findDreddProblems } from './dredd.ts'
 import { findEventTypeMismatches } from './events.ts'
 import { findInvalidExamples } from './examples.ts'
 import { findListProblems } from './lists.ts'
-import { findUnknownFields } from './refusals.ts'
+import { findUnknownFields, findWrongRows } from './record-rules.ts'
 import { findOtherErrorSchemas, findUndeclaredStatuses, findUnreadHeaders } from './responses.ts'
 import {
   findDifferentSchemas,
@@ -49,6 +49,7 @@ export const rules: Record<string, (contract: Contract) => Finding[]> = {
   modules: findMissingModules,
   currencies: findCurrencyProblems,
   'rule-fields': findUnknownFields,
+  'computed-rows': findWrongRows,
   'sunset-in-time': findEarlySunsets,
   unreferenced: findUnusedComponents,
   'mistyped-word': findMistypedWords,

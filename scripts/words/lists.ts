@@ -24,6 +24,8 @@ export interface ListWords {
     /** `last`: `ties` orders in the direction of the last option of `sort`. Without this word,
      *  `ties` always ascends. */
     ties_follow?: 'last'
+    /** `refused`: the service refuses a sort that names a field twice, also in both directions. */
+    twice?: 'refused'
   }
   /** Pointers into the response. */
   meta: Partial<Record<'page' | 'last_page' | 'size' | 'total' | 'sorts', string>>

@@ -50,8 +50,8 @@ function errorsProperty({ sources }: Contract, { content }: OperationResponse): 
 }
 
 /** The rule in `x-refusals` that explains the refusal of the field. The parameter of the sort
- *  counts as a rule of every operation, because a sort that names a field twice is always
- *  refused. */
+ *  counts as a rule of every operation, because a service may refuse a sort that names a field
+ *  twice. */
 export function findRule(
   contract: Contract,
   operation: Operation,

@@ -72,6 +72,13 @@ export const WORD_CASES: WordCase[] = [
     backward: ['breaking x-lists-removed: no longer has x-lists.sort.ties_follow: "last"'],
   },
   {
+    rule: 'x-lists.sort.twice',
+    at: 'document',
+    words: ['x-lists: { sort: {} }', 'x-lists: { sort: { twice: refused } }'],
+    forward: ['risky x-lists-added: has x-lists.sort.twice: "refused"'],
+    backward: ['safe x-lists-removed: no longer has x-lists.sort.twice: "refused"'],
+  },
+  {
     rule: 'x-response-headers',
     at: 'document',
     words: ['x-response-headers: [{ name: Vary }]', 'x-response-headers: []'],

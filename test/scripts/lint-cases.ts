@@ -199,6 +199,12 @@ export const CASES: Case[] = [
     want: 'rule-fields — due_at in x-refusals must name fields of the body: createTask has no due',
   },
   {
+    name: 'a computed field with a row that has no result',
+    change: ['- [[], { a: true }, null]', '- [[], { a: true }]'],
+    line: '',
+    want: 'computed-rows — row 1 of computed.screening_outcome must have 2 values and the result',
+  },
+  {
     name: 'a list without pages',
     change: ["        - $ref: '#/components/parameters/PageSize'\n", ''],
     after: 'operationId: listEventTypes',

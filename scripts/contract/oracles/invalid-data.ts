@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import type { Operation } from '../../model/operations.ts'
 import type { Schema } from '../../model/schema.ts'
+import { readListWords } from '../../words/lists.ts'
 import { requestSchema } from '../../words/records.ts'
 import { fieldErrors, namesFields } from '../../words/refusals.ts'
 import { ContractBroken, shorten } from '../contract-broken.ts'
@@ -123,7 +124,18 @@ function listParameterMutations(run: Run, operation: Operation): ParameterMutati
       .filter(({ value }) => typeof value === 'string' && HEADER_TEXT.test(value))
       .map(({ what, value }) => withHeader(`${parameter.name}: ${what}`, parameter.name, value)),
   )
-  return [...query, withQuery('an unknown parameter', ['not_a_parameter', 1]), ...headers]
+  const unknown = withQuery('an unknown parameter', ['not_a_parameter', 1])
+  return [...query, ...listDoubleSorts(run, operation), unknown, ...headers]
+}
+
+/** A sort by one field in both directions. */
+function listDoubleSorts(run: Run, operation: Operation): ParameterMutation[] {
+  const sort = readListWords(run.contract)?.sort
+  const parameter = operation.parameters.find(({ name }) => name === sort?.parameter)
+  const [option] = parameter ? (parameterSchema(run, parameter).items?.enum ?? []) : []
+  if (sort?.twice !== 'refused' || option === undefined) return []
+  const value = [option, `${sort.descending}${option}`]
+  return [withQuery(`${sort.parameter}: ${value.join()}`, [sort.parameter, value])]
 }
 
 function withQuery(what: string, ...parameters: [string, unknown][]): ParameterMutation {

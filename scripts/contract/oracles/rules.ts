@@ -1,5 +1,5 @@
 /** Oracle: the service refuses what the rules of the contract refuse, and nothing else: `x-refusals`
- *  with a condition, `unique` of `x-record`, and references with `x-refers-to`. */
+ *  with a condition, `unique` of `x-record`, `x-refers-with` and `x-max-record-bytes`. */
 import { randomUUID } from 'node:crypto'
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
@@ -178,30 +178,26 @@ function togetherUnique(run: Run, create: Operation, { remove }: Kind, unique: s
   }
 }
 
+/** References to records with other values than `x-refers-with` says, and IDs in upper case.
+ *  references.ts tests references to records that do not exist. */
 function* referenceChecks(run: Run, operation: Operation): Generator<Check> {
-  const kinds = listKinds(run.contract)
-  for (const [field, schema] of Object.entries(
-    requestSchema(run.contract, operation).properties ?? {},
-  )) {
-    const target = kinds.find(({ name }) => name === schema['x-refers-to'])
-    if (!target?.get) continue
-    const { get } = target
-    const refused = (what: string, idOf: () => Promise<string>, why: string): Check => ({
-      what: `${field}: ${what}`,
-      async perform() {
-        const request = await requestWith(run, operation, { [field]: await idOf() })
-        await assertRefused(run, operation, request, { fields: [field], why })
-      },
-    })
-    yield refused('an unknown record', async () => UNKNOWN_ID, 'there is no such record')
+  const { properties = {} } = requestSchema(run.contract, operation)
+  for (const [field, schema] of Object.entries(properties)) {
+    const target = listKinds(run.contract).find(({ name }) => name === schema['x-refers-to'])
+    if (target === undefined) continue
     for (const [name, value] of Object.entries(schema['x-refers-with'] ?? {}))
       for (const state of listStates(run, target, name))
         if (state !== value)
-          yield refused(
-            `a record with ${name} ${state}`,
-            async () => idIn(await newRecordIn(run, target, name, state)),
-            `it must refer to a record with ${name} ${value}`,
-          )
+          yield {
+            what: `${field}: a record with ${name} ${state}`,
+            async perform() {
+              const path = await newRecordIn(run, target, name, state)
+              const id = path.split('/').at(-1)
+              const request = await requestWith(run, operation, { [field]: id })
+              const why = `it must refer to a record with ${name} ${value}`
+              await assertRefused(run, operation, request, { fields: [field], why })
+            },
+          }
     if (schema.format === 'uuid')
       yield {
         what: `${field}: in upper case`,
@@ -209,12 +205,8 @@ function* referenceChecks(run: Run, operation: Operation): Generator<Check> {
           const body = await run.records.withReferences(operation, { [field]: UNKNOWN_ID })
           const id = String(body[field]).toUpperCase()
           const request = await requestWith(run, operation, { [field]: id })
-          await assertAccepted(run, operation, request, `the ID of a ${get.path} in upper case`)
+          await assertAccepted(run, operation, request, `an ID in upper case in ${field}`)
         },
       }
   }
-}
-
-function idIn(path: string): string {
-  return path.split('/').at(-1) ?? ''
 }
