@@ -41,6 +41,10 @@ export interface Keys {
   otherKey: string
   /** A Read Only key of the account of the run. */
   restrictedKey: string
+  /** A Full Access key of the user of `restrictedKey`. */
+  noPermissionKey: string
+  /** A Full Access key of a user whose permission is to read only. */
+  readPermissionKey: string
 }
 
 /** Returns a function that lists faults of one operation. `hooks` has the hooks by the names of the

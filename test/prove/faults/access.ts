@@ -11,14 +11,19 @@ import {
 
 const faults = faultFactory('access')
 
-export function accessFaults(contract: Contract, { key, restrictedKey }: Keys): SeededFault[] {
-  const { get, create, remove } = firstResource(contract)
+export function accessFaults(contract: Contract, keys: Keys): SeededFault[] {
+  const { key, restrictedKey, noPermissionKey, readPermissionKey } = keys
+  const { list, get, create, remove } = firstResource(contract)
+  const guardedCreate = assertFound(
+    contract.operations.find(({ method, permission }) => method === 'post' && permission !== null),
+  )
   const guarded = assertFound(
     contract.operations.find(({ method, permission }) => method === 'get' && permission !== null),
   )
   const authorization = `Bearer ${key}`
-  const isRestricted = (headers: Record<string, string>) =>
-    headers.authorization === `Bearer ${restrictedKey}`
+  const hasKey = (headers: Record<string, string>, apiKey: string) =>
+    headers.authorization === `Bearer ${apiKey}`
+  const isRestricted = (headers: Record<string, string>) => hasKey(headers, restrictedKey)
   const withKey = (headers: Record<string, string>) => ({ headers: { ...headers, authorization } })
   return [
     ...faults(get, {
@@ -62,6 +67,22 @@ export function accessFaults(contract: Contract, { key, restrictedKey }: Keys): 
     ...faults(guarded, {
       'ignores a missing permission': {
         changeRequest: ({ headers }) => (isRestricted(headers) ? withKey(headers) : {}),
+      },
+      'ignores a missing permission of a Full Access key': {
+        changeRequest: ({ headers }) => (hasKey(headers, noPermissionKey) ? withKey(headers) : {}),
+      },
+    }),
+    ...faults(guardedCreate, {
+      'takes the permission to read for one to write': onRequest(guardedCreate, ({ headers }) =>
+        hasKey(headers, readPermissionKey) ? withKey(headers) : {},
+      ),
+    }),
+    ...faults(list, {
+      'shows a user only the records of the user': {
+        changeResponse: (response, { headers }) =>
+          response.status === 200 && hasKey(headers, readPermissionKey)
+            ? { body: response.body.replace(/"data":\[.+\]/s, '"data":[]') }
+            : {},
       },
     }),
   ]
