@@ -106,7 +106,6 @@ interface VitestReport {
   testResults: {
     name: string
     status: string
-    message: string
     startTime: number
     endTime: number
     assertionResults: { status: string; fullName: string }[]
@@ -153,10 +152,12 @@ export async function runTests(
   const args = ['--bail', '1', '--maxWorkers', '1', ...files]
   const { status, output, report } = await runVitest(copy, args, options)
   if (status === 0) return null
-  const failed = report?.testResults.find((file) => file.status === 'failed')
-  if (failed === undefined) return describeEnd(status, output)
-  const test = failed.assertionResults.find((result) => result.status === 'failed')
-  return `${relative(copy, failed.name)}: ${test?.fullName ?? failed.message}`
+  const failed = report?.testResults.flatMap(({ name, assertionResults }) =>
+    assertionResults
+      .filter((test) => test.status === 'failed')
+      .map(({ fullName }) => `${relative(copy, name)}: ${fullName}`),
+  )
+  return failed?.[0] ?? describeEnd(status, output)
 }
 
 async function runVitest(
