@@ -12,7 +12,7 @@ import { assertStatus, ContractBroken, show } from '../contract-broken.ts'
 import { collectionOf, findOperation } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import { type Check, newRequest, type Run, waitUntilFinished } from '../run.ts'
-import { chooseFilterings, chooseTogether, type Filtering } from './filterings.ts'
+import { chooseFilterings, chooseTogether, type Filtering } from './list-filter-values.ts'
 import { createSeeds } from './list-seeds.ts'
 import { ListUnderTest, MAX_PAGES } from './list-under-test.ts'
 
@@ -105,16 +105,11 @@ function listExportFilters(
         return [name.slice(start.length, name.length - end.length), values.join(',')]
       }),
     )
-  // Prefers several values of a filter, if it takes a list.
-  const byFilter = Map.groupBy(tried, ({ filter }) => filter)
-  const alone = [...byFilter.values()].flatMap(
-    (some) => some.toSorted((a, b) => b.values.length - a.values.length)[0] ?? [],
+  const alone = [...Map.groupBy(tried, ({ filter }) => filter).values()].flatMap(
+    (some) => some.find(({ values }) => values.length > 1) ?? some[0] ?? [],
   )
-  const { matching } = chooseTogether(records, tried)
-  return [
-    ...alone.map((one) => toFilters([one])),
-    ...(alone.length > 1 ? [toFilters(matching)] : []),
-  ]
+  const { matching = [] } = chooseTogether(records, tried) ?? {}
+  return [...alone.map((one) => [one]), matching].map(toFilters)
 }
 
 interface Selection {

@@ -1,6 +1,8 @@
-/** Chooses filter values for the test of a list. */
+/** Chooses filters with values for the test of a list. */
+import type { Operation } from '../../model/operations.ts'
 import type { Schema } from '../../model/schema.ts'
-import type { FilterParameter } from '../../words/lists.ts'
+import { applyFilter } from '../../words/list-model.ts'
+import { type FilterParameter, listFilters } from '../../words/lists.ts'
 import { readField } from '../../words/read.ts'
 import { UNKNOWN_ID } from '../run.ts'
 import { isValid } from '../values/validity.ts'
@@ -11,14 +13,47 @@ const MAX_VALUES_OF_FIELD = 6
 const MAX_EARLIER_VALUES = 3
 const MAX_OPTIONS = 8
 
-/** Values to filter by. Each entry has the values of one request. The first entries match some of
- *  the records. Later ones are almost equal to a stored value, or were stored in `earlier`, the
- *  records before their updates. */
-export function chooseFilterValues(
+/** A filter with values. */
+export interface Filtering {
+  filter: FilterParameter
+  values: string[]
+  apply(records: unknown[]): unknown[]
+}
+
+/** Each filter of the list with several values. `earlier` are records before their updates. */
+export function chooseFilterings(
+  list: { operation: Operation; schemaOf(name: string): Schema | undefined },
+  records: unknown[],
+  earlier: unknown[],
+): Filtering[] {
+  return listFilters(list.operation).flatMap((filter) => {
+    const schema = list.schemaOf(filter.parameter.name) ?? {}
+    return chooseValues(filter, schema, records, earlier).map((values) => {
+      // RFC 9562 §4: UUIDs are case-insensitive as input.
+      const stored = schema.format === 'uuid' ? values.map((value) => value.toLowerCase()) : values
+      return { filter, values, apply: (all) => applyFilter(all, filter, stored) }
+    })
+  })
+}
+
+/** Filters that match the same record, as many as possible, and the same filters with values that
+ *  do not match it. */
+export function chooseTogether(records: unknown[], tried: Filtering[]) {
+  const byFilter = [...Map.groupBy(tried, ({ filter }) => filter).values()]
+  const choose = (record: unknown, matches: boolean): Filtering[] =>
+    byFilter.flatMap((some) => some.find((one) => one.apply([record]).length > 0 === matches) ?? [])
+  return records
+    .map((record) => ({ matching: choose(record, true), others: choose(record, false) }))
+    .toSorted((a, b) => b.matching.length - a.matching.length)[0]
+}
+
+/** Each entry has the values of one request. The first entries match some of the records. Later
+ *  ones are almost equal to a stored value, or were stored earlier. */
+function chooseValues(
   filter: FilterParameter,
   schema: Schema,
   records: unknown[],
-  earlier: unknown[] = [],
+  earlier: unknown[],
 ): string[][] {
   const stored = listStored(filter, records.slice(-MAX_RECORDS), MAX_VALUES_OF_FIELD)
   const isBound = filter.match === 'after' || filter.match === 'before'

@@ -137,40 +137,29 @@ async function updateSeed(
       ([, { enum: values }]) => values !== undefined && values.length < TOO_MANY_OPTIONS,
     ) ?? []
   const fields = Object.entries(properties).filter(([name]) => name !== chosen)
-  for (const change of listUpdates(fields, index)) {
-    // The text of another seed gives equal values to sort by. If text must be unique, the service
-    // accepts only the new text.
-    const bodies = [texts, texts.map((text) => `${text}2`)].map(change)
-    await sendFirstAccepted(run, update, path, bodies)
-  }
+  // The text of another seed gives equal values to sort by. If text must be unique, the service
+  // accepts only the new text.
+  const retries = listUpdates(
+    fields,
+    index,
+    texts.map((text) => `${text}2`),
+  )
+  for (const [position, body] of listUpdates(fields, index, texts).entries())
+    await sendFirstAccepted(run, update, path, [body, retries[position] ?? body])
   if (chosen === undefined) return
   const body = { [chosen]: options[index % options.length] }
   await sendFirstAccepted(run, update, path, [body])
 }
 
-type Update = (texts: string[]) => JsonObject
-
-function listUpdates(fields: [string, Schema][], index: number): Update[] {
-  const fieldOf = ([name, schema]: [string, Schema], position: number, texts: string[]) => [
-    name,
-    seedValue(schema, index + 1 + position, texts),
-  ]
-  if (index === FILLED)
-    return [
-      (texts) =>
-        Object.fromEntries(fields.map((field, position) => fieldOf(field, position, texts))),
-    ]
-  if (index === CLEARED)
-    return fields.flatMap(([name, schema]): Update[] => {
-      const isEmptyList = schema.type === 'array' && !schema.minItems
-      if (!schema.nullable && !isEmptyList) return []
-      return [() => ({ [name]: schema.nullable ? null : [] })]
-    })
-  return fields.flatMap((field, position): Update[] =>
-    UPDATED[position % UPDATED.length] === index
-      ? [(texts) => Object.fromEntries([fieldOf(field, position, texts)])]
-      : [],
-  )
+/** The bodies of the updates, each with one field. */
+function listUpdates(fields: [string, Schema][], index: number, texts: string[]): JsonObject[] {
+  return fields.flatMap(([name, schema], position): JsonObject[] => {
+    const { nullable, type, minItems } = schema
+    if (index === CLEARED && nullable) return [{ [name]: null }]
+    if (index === CLEARED && type === 'array' && !minItems) return [{ [name]: [] }]
+    const isSent = index === FILLED || index === UPDATED[position % UPDATED.length]
+    return isSent ? [{ [name]: seedValue(schema, index + 1 + position, texts) }] : []
+  })
 }
 
 async function sendFirstAccepted(

@@ -4,13 +4,15 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Operation } from '../../model/operations.ts'
 import { inlineReferences } from '../../model/references.ts'
 import type { Schema } from '../../model/schema.ts'
+import { applySort } from '../../words/list-model.ts'
 import { type ListWords, listFilters, readMaxPageSize, readSort } from '../../words/lists.ts'
 import { readField, readPointer } from '../../words/read.ts'
 import { readRecordWords } from '../../words/records.ts'
 import { ContractBroken, show } from '../contract-broken.ts'
 import { findItemOperation } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
-import { MAX_TRIES, newRequest, RETRY_DELAY_MS, type Run } from '../run.ts'
+import { type Check, MAX_TRIES, newRequest, RETRY_DELAY_MS, type Run } from '../run.ts'
+import type { Filtering } from './list-filter-values.ts'
 import { assertRules } from './stored-values.ts'
 
 type Query = Record<string, unknown>
@@ -19,13 +21,27 @@ type Query = Record<string, unknown>
 const MAX_RECORDS = 150
 export const MAX_PAGES = 20
 
-interface PageOptions {
+/** Filters, and options of `sort`. Without `sorts`, and in a list that cannot be sorted, the records
+ *  have the order of `readAll`. */
+export interface Selection {
+  filterings?: Filtering[]
+  sorts?: string[]
+}
+
+export interface PageOptions {
   number?: number
   size?: number
   /** What a space becomes in the URL. */
   space?: '+'
   /** Parameters that the request leaves out, so that the service uses their defaults. */
   omitted?: ('number' | 'size')[]
+}
+
+/** What is special about the page, and the page. */
+export type TestedPage = [what: string, selection: Selection, options?: PageOptions]
+
+export function toCheck(list: ListUnderTest, [what, selection, options]: TestedPage): Check {
+  return { what, perform: () => list.assertPage(selection, options) }
 }
 
 /** A list, with the query that limits it. */
@@ -117,27 +133,29 @@ export class ListUnderTest {
     return (this.schemaOf(this.words.sort.parameter)?.items?.enum ?? []) as string[]
   }
 
-  /** Throws unless the list returns, for `query`, the records that `model` computes from all
-   *  records. Compares one page only, by default the first. Tries again if the list has changed
-   *  between the requests. */
+  /** Throws unless the list returns the records that a model selects from all records. Compares one
+   *  page only, by default the first. Tries again if the list has changed between the requests. */
   async assertPage(
-    query: Query,
-    model: (records: unknown[]) => unknown[],
+    { filterings = [], sorts }: Selection,
     { number, size, space, omitted = [] }: PageOptions = {},
   ): Promise<void> {
-    const { page: names } = this.words
+    const { page: names, sort } = this.words
     const page = {
       number: number ?? 1,
       size: size ?? (omitted.includes('size') ? this.defaultSize() : undefined) ?? this.maxSize,
     }
-    const sent = {
+    const query = {
+      ...Object.fromEntries(filterings.map(toParameter)),
+      ...(sorts?.length ? { [sort.parameter]: sorts } : {}),
       ...(omitted.includes('size') ? {} : { [names.size]: page.size }),
       ...(omitted.includes('number') ? {} : { [names.parameter]: page.number }),
     }
     for (let tries = 1; ; tries += 1) {
       const records = this.#latest ?? (await this.readAll())
-      const { request, response, items } = await this.#read({ ...query, ...sent }, space)
-      const expected = model(records)
+      const { request, response, items } = await this.#read(query, space)
+      const found = filterings.reduce((left, { apply }) => apply(left), records)
+      const isSorted = sorts !== undefined && this.sortOptions().length > 0
+      const expected = isSorted ? applySort(found, sort, sorts) : found
       const onPage = expected.slice((page.number - 1) * page.size, page.number * page.size)
       const problem =
         this.#findMetaProblem(response, { ...page, total: expected.length }) ??
@@ -233,4 +251,8 @@ export class ListUnderTest {
         )
     }
   }
+}
+
+function toParameter({ filter: { parameter }, values }: Filtering): [string, unknown] {
+  return [parameter.name, parameter.schema.value.type === 'array' ? values : values[0]]
 }

@@ -1,14 +1,13 @@
 /** Oracle: every filter, sort and page of a list returns what a model (words/list-model.ts)
  *  computes from all its records. Some of the records were updated, and one was deleted. */
 import type { Operation } from '../../model/operations.ts'
-import { applySort } from '../../words/list-model.ts'
 import { findItemSchema, type ListWords, readListWords, readSort } from '../../words/lists.ts'
 import { readField } from '../../words/read.ts'
 import type { Check, Run } from '../run.ts'
-import { chooseFilterings, chooseTogether, type Filtering } from './filterings.ts'
 import { largeListChecks } from './large-lists.ts'
+import { chooseFilterings, chooseTogether, type Filtering } from './list-filter-values.ts'
 import { createSeeds } from './list-seeds.ts'
-import { ListUnderTest } from './list-under-test.ts'
+import { ListUnderTest, type PageOptions, type TestedPage, toCheck } from './list-under-test.ts'
 
 export async function* listContentChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const words = readListWords(run.contract)
@@ -32,128 +31,96 @@ export async function* listContentChecks(run: Run, operation: Operation): AsyncG
         await list.assertLacks(others.ids, 'a record of another list')
       },
     }
-  yield* pageChecks(list, records.length)
   const tried = chooseFilterings(list, records, earlier)
-  yield* filterChecks(list, tried)
-  yield* combinationChecks(list, records, tried)
-  yield* sortChecks(list, records)
+  const pages = [
+    ...listPages(list, records.length),
+    ...listFiltered(tried),
+    ...listCombined(list, records, tried),
+    ...listSorted(list, records),
+  ]
+  yield* pages.map((page) => toCheck(list, page))
   if (records.length > 0)
     yield { what: 'an entry and the record', perform: () => list.assertSameAsRecords() }
   yield* largeListChecks(run, { operation, path, words })
 }
 
-function* pageChecks(list: ListUnderTest, count: number): Generator<Check> {
-  const { words, maxSize } = list
-  const [sort] = list.sortOptions()
-  const page = (what: string, options: Parameters<ListUnderTest['assertPage']>[2]): Check => ({
-    what,
-    perform: () => list.assertPage({}, (records) => records, options),
-  })
-  for (const number of sort === undefined ? [] : [1, 2])
-    yield {
-      what: `page ${number}, sorted`,
-      perform: () =>
-        list.assertPage(
-          { [words.sort.parameter]: sort },
-          (records) => applySort(records, words.sort, [String(sort)]),
-          { number, size: 2 },
-        ),
-    }
-  for (const number of [1, 2, 3]) yield page(`page ${number}`, { number, size: 2 })
-  if (count > 0 && count <= maxSize) {
-    yield page('one page that has all records', { size: count })
-    yield page('the page after a full last page', { number: 2, size: count })
-  }
-  yield page('a page after the last one', { number: Math.ceil(count / maxSize) + 1 })
-  yield {
-    what: 'the order without sort',
-    perform: () =>
-      list.assertPage({}, (records) =>
-        sort === undefined ? records : applySort(records, words.sort, []),
-      ),
-  }
+function listPages(list: ListUnderTest, count: number): TestedPage[] {
+  const { maxSize } = list
+  const sorts = list.sortOptions().slice(0, 1)
+  const page = (what: string, options: PageOptions): TestedPage => [what, {}, options]
+  const full = [
+    page('one page that has all records', { size: count }),
+    page('the page after a full last page', { number: 2, size: count }),
+  ]
+  return [
+    ...[1, 2, 3].map((number) => page(`page ${number}`, { number, size: 2 })),
+    ...[1, 2].map(
+      (number): TestedPage => [`page ${number}, sorted`, { sorts }, { number, size: 2 }],
+    ),
+    ...(count > 0 && count <= maxSize ? full : []),
+    page('a page after the last one', { number: Math.ceil(count / maxSize) + 1 }),
+    ['the order without sort', { sorts: [] }],
+  ]
 }
 
-function* filterChecks(list: ListUnderTest, tried: Filtering[]): Generator<Check> {
-  for (const filtering of tried) {
-    const { filter, values, query } = filtering
+function listFiltered(tried: Filtering[]): TestedPage[] {
+  return tried.flatMap((filtering): TestedPage[] => {
+    const { filter, values } = filtering
     const what = `${filter.parameter.name}: ${values.join(',')}`
-    const model = (records: unknown[]) => filtering.apply(records)
-    yield { what, perform: () => list.assertPage(query, model) }
-    if (values.some((value) => value.includes(' ')))
-      yield {
-        what: `${what}, with + for a space`,
-        perform: () => list.assertPage(query, model, { space: '+' }),
-      }
-  }
+    const selection = { filterings: [filtering] }
+    const hasSpace = values.some((value) => value.includes(' '))
+    return [
+      [what, selection],
+      ...(hasSpace
+        ? [[`${what}, with + for a space`, selection, { space: '+' }] satisfies TestedPage]
+        : []),
+    ]
+  })
 }
 
 /** All filters that match one record together, with a sort. Then again, each time with one filter
  *  that does not match the record. */
-function* combinationChecks(
-  list: ListUnderTest,
-  records: unknown[],
-  tried: Filtering[],
-): Generator<Check> {
-  const { sort } = list.words
+function listCombined(list: ListUnderTest, records: unknown[], tried: Filtering[]): TestedPage[] {
   const sorts = list.sortOptions().slice(-1)
-  const sortQuery = sorts.length > 0 ? { [sort.parameter]: sorts } : {}
-  const check = (what: string, filterings: Filtering[]): Check => ({
-    what,
-    perform: () => {
-      const query = Object.assign({}, sortQuery, ...filterings.map((one) => one.query))
-      return list.assertPage(query, (all) => {
-        const found = filterings.reduce((left, filtering) => filtering.apply(left), all)
-        return sorts.length > 0 ? applySort(found, sort, sorts) : found
-      })
-    },
-  })
-  const { matching, other: others } = chooseTogether(records, tried)
-  if (matching.length > 0) yield check('all filters', matching)
-  if (matching.length > 1)
-    for (const other of others)
-      yield check(`all filters, ${other.filter.parameter.name} with another value`, [
-        ...matching.filter(({ filter }) => filter !== other.filter),
-        other,
-      ])
+  const { matching = [], others = [] } = chooseTogether(records, tried) ?? {}
+  if (matching.length < 2) return []
+  return [
+    ['all filters', { filterings: matching, sorts }],
+    ...others.map((other): TestedPage => {
+      const rest = matching.filter(({ filter }) => filter !== other.filter)
+      const what = `all filters, ${other.filter.parameter.name} with another value`
+      return [what, { filterings: [...rest, other], sorts }]
+    }),
+  ]
 }
 
-function* sortChecks(list: ListUnderTest, records: unknown[]): Generator<Check> {
-  const { sort } = list.words
+function listSorted(list: ListUnderTest, records: unknown[]): TestedPage[] {
   const options = list.sortOptions()
-  const [first, ...rest] = options
-  const last = rest.findLast((option) => !isSameField(option, first ?? '', sort))
-  const always = first && last ? [[last, first]] : []
   const combinations = [
     ...options.map((option) => [option]),
-    ...always,
-    ...listTellingPairs(options, records, sort),
+    ...listPairs(options, records, list.words.sort),
   ]
-  for (const sorts of combinations)
-    yield {
-      what: `${sort.parameter}: ${sorts.join(',')}`,
-      perform: () =>
-        list.assertPage({ [sort.parameter]: sorts }, (all) => applySort(all, sort, sorts)),
-    }
+  return combinations.map((sorts) => [`sort: ${sorts.join(',')}`, { sorts }])
 }
 
-/** The pairs of options whose second option orders records with an equal value of the first. */
-function listTellingPairs(
+/** The pairs of options whose second option orders records with an equal value of the first, and
+ *  one pair of other options. */
+function listPairs(
   options: string[],
   records: unknown[],
   sort: ListWords['sort'],
 ): [string, string][] {
-  const fieldOf = (record: unknown, option: string): unknown =>
-    readField(record, readSort(option, sort).field) ?? null
-  return options.flatMap((first) => {
-    const groups = [...Map.groupBy(records, (record) => fieldOf(record, first)).values()]
-    const isTelling = (second: string): boolean =>
-      !isSameField(first, second, sort) &&
-      groups.some((group) => new Set(group.map((record) => fieldOf(record, second))).size > 1)
-    return options.filter(isTelling).map((second): [string, string] => [first, second])
-  })
-}
-
-function isSameField(option: string, other: string, sort: ListWords['sort']): boolean {
-  return readSort(option, sort).field === readSort(other, sort).field
+  const fieldOf = (option: string): string => readSort(option, sort).field
+  const pairs = options.flatMap((first) =>
+    options
+      .filter((second) => fieldOf(first) !== fieldOf(second))
+      .map((second): [string, string] => [first, second]),
+  )
+  const isTelling = ([first, second]: [string, string]): boolean => {
+    const groups = Map.groupBy(records, (record) => readField(record, fieldOf(first)) ?? null)
+    return [...groups.values()].some(
+      (group) => new Set(group.map((record) => readField(record, fieldOf(second)))).size > 1,
+    )
+  }
+  return pairs.filter((pair, index) => isTelling(pair) || index === pairs.length - 1)
 }
