@@ -6,7 +6,7 @@ import { deliveryFaults } from './faults/deliveries.ts'
 import { eventFaults } from './faults/events.ts'
 import { headerFaults } from './faults/headers.ts'
 import { idempotencyFaults } from './faults/idempotency.ts'
-import { sizeFaults, validationFaults } from './faults/input.ts'
+import { ruleFaults, sizeFaults, validationFaults } from './faults/input.ts'
 import { isolationFaults } from './faults/isolation.ts'
 import { listFaults } from './faults/lists.ts'
 import { optionalFieldFaults, protocolFaults } from './faults/protocol.ts'
@@ -21,6 +21,7 @@ export function listSeededFaults(contract: Contract, keys: Keys): SeededFault[] 
     ...headerFaults(contract),
     ...validationFaults(contract),
     ...sizeFaults(contract),
+    ...ruleFaults(contract),
     ...accessFaults(contract, keys),
     ...conditionFaults(contract),
     ...idempotencyFaults(contract),

@@ -25,12 +25,12 @@ import { validInputs } from './valid-data.ts'
 export async function* invalidValueChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const request = await prepareRequest(run, operation)
   const body = JSON.parse(request.body ?? '{}')
-  const check = (what: string, probe: Request): Check => ({
+  const check = (what: string, probe: Request, field = fieldOf(what)): Check => ({
     what,
-    perform: () => sendInvalid(run, operation, probe, fieldOf(what)),
+    perform: () => sendInvalid(run, operation, probe, field),
   })
-  for (const { what, applyTo } of listBodyMutations(run, operation))
-    yield check(what, { ...request, body: JSON.stringify(applyTo(body)) })
+  for (const { what, field, applyTo } of listBodyMutations(run, operation))
+    yield check(what, { ...request, body: JSON.stringify(applyTo(body)) }, field)
   if (operation.body !== null)
     for (const value of [[], 'x', 1, null]) {
       const text = JSON.stringify(value)

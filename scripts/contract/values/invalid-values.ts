@@ -7,6 +7,8 @@ import { isDistinct, isValid } from './validity.ts'
 /** Turns a valid object into one that breaks one rule. */
 export interface Mutation {
   what: string
+  /** The field that errors must name, for example `entries.0.key`. Undefined: any field. */
+  field?: string
   applyTo(valid: Record<string, unknown>): unknown
 }
 
@@ -20,12 +22,17 @@ const namedByJson = (...values: unknown[]): NamedValue[] =>
 
 function invalidValuesOfType(schema: Schema): NamedValue[] {
   if (schema.oneOf)
-    return [
-      ...namedByJson([], {}),
-      ...schema.oneOf.flatMap((alternative) =>
-        alternative.type === 'string' ? invalidTexts(alternative) : invalidObjects(alternative),
-      ),
-    ].filter(({ value }) => !isValid(schema, value))
+    return (
+      [
+        ...namedByJson([], {}),
+        ...schema.oneOf.flatMap((alternative) =>
+          alternative.type === 'string' ? invalidTexts(alternative) : invalidObjects(alternative),
+        ),
+      ]
+        .filter(({ value }) => !isValid(schema, value))
+        // Another alternative can have its fault at another place.
+        .map(({ what, value }) => ({ what, value }))
+    )
   switch (schema.type) {
     case 'string':
       return [...namedByJson(42, true, ['x'], {}), ...invalidTexts(schema)]
@@ -50,27 +57,31 @@ function invalidValuesOfType(schema: Schema): NamedValue[] {
 
 function invalidObjects(schema: Schema): NamedValue[] {
   const base = minimalValue(schema) as Record<string, unknown>
-  return objectMutations(schema).map(({ what, applyTo }) => ({ what, value: applyTo(base) }))
+  return objectMutations(schema).map(({ what, field, applyTo }) => ({
+    what,
+    value: applyTo(base),
+    at: field,
+  }))
 }
 
-/** If a mutation changes a declared field, its `what` begins with the field and a colon. */
 export function objectMutations(schema: Schema): Mutation[] {
   const { properties = {}, required = [], additionalProperties } = schema
   const wrong = Object.entries(properties).flatMap(([name, property]) =>
-    invalidValues(property).map(({ what, value }) => setField(`${name}: ${what}`, name, value)),
+    invalidValues(property).map((invalid) => setField(name, invalid)),
   )
   const missing = required.map(
     (name): Mutation => ({
       what: `${name}: is missing`,
+      field: name,
       applyTo: ({ [name]: _, ...others }) => others,
     }),
   )
   if (additionalProperties === false)
-    return [...wrong, ...missing, setField('an unknown field', 'not_a_field', 1)]
+    return [...wrong, ...missing, setField('not_a_field', { what: 'is unknown', value: 1 })]
   if (typeof additionalProperties !== 'object') return [...wrong, ...missing]
   const { maxProperties } = schema
-  const wrongEntries = invalidValues(additionalProperties).map(({ what, value }) =>
-    setField(what, 'name', value),
+  const wrongEntries = invalidValues(additionalProperties).map((invalid) =>
+    setField('name', invalid),
   )
   if (maxProperties === undefined) return [...wrong, ...missing, ...wrongEntries]
   const count = maxProperties + 1
@@ -78,8 +89,12 @@ export function objectMutations(schema: Schema): Mutation[] {
   return [...wrong, ...missing, ...wrongEntries, tooMany]
 }
 
-function setField(what: string, name: string, value: unknown): Mutation {
-  return { what, applyTo: (valid) => ({ ...valid, [name]: value }) }
+function setField(name: string, { what, value, at }: NamedValue): Mutation {
+  return {
+    what: `${name}: ${what}`,
+    field: at === undefined ? name : `${name}.${at}`,
+    applyTo: (valid) => ({ ...valid, [name]: value }),
+  }
 }
 
 const WRONG_FORMATS: Record<string, string[]> = {
@@ -142,9 +157,10 @@ function invalidArrays(schema: Schema): NamedValue[] {
     ...namedByJson('x', 1, {}),
     ...sizes.map((value) => ({ what: `${value.length} entries`, value })),
     ...(schema.uniqueItems ? [{ what: 'the same entry twice', value: [entry, entry] }] : []),
-    ...invalidValues(items).map(({ what, value }) => ({
+    ...invalidValues(items).map(({ what, value, at }) => ({
       what: `an entry: ${what}`,
       value: [value],
+      at: at === undefined ? '0' : `0.${at}`,
     })),
   ]
 }

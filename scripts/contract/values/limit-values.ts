@@ -10,6 +10,9 @@ export interface NamedValue {
   /** What is special about the value, for example `full_name: 200 characters`. */
   what: string
   value: unknown
+  /** Where the fault of an invalid value is, for example `0.key` in a list. Undefined: the whole
+   *  value is invalid. */
+  at?: string
 }
 
 export function limitValues(schema: Schema): NamedValue[] {

@@ -5,10 +5,12 @@
  *  tests send, see values/invalid-values.ts and oracles/invalid-data.ts. */
 
 import { findLargeField } from '../../../scripts/contract/oracles/record-size.ts'
+import { jsonBytes } from '../../../scripts/contract/values/limit-values.ts'
 import type { Contract } from '../../../scripts/model/contract.ts'
-import { mapValues } from '../../../scripts/model/schema.ts'
-import { requestSchema } from '../../../scripts/words/records.ts'
-import { readMaxRecordBytes } from '../../../scripts/words/refusals.ts'
+import type { Operation } from '../../../scripts/model/operations.ts'
+import { mapValues, type Schema } from '../../../scripts/model/schema.ts'
+import { readMergePatchType, requestSchema } from '../../../scripts/words/records.ts'
+import { readMaxRecordBytes, readRules } from '../../../scripts/words/refusals.ts'
 import { asJson, onAnyInput, onAnyQuery, onRequest } from '../hooks.ts'
 import { assertFound, faultFactory, firstResource, type SeededFault } from '../seeded-fault.ts'
 
@@ -91,14 +93,47 @@ export function sizeFaults(contract: Contract): SeededFault[] {
     ),
   )
   return faults(createOfLargeRecord, {
-    'takes a record that is too large': onRequest(createOfLargeRecord, ({ body }) =>
-      Buffer.byteLength(body) > maxBytes ? { body: withShortText(body) } : {},
+    'takes a record that is too large': onAnyInput(createOfLargeRecord, (input) =>
+      jsonBytes(input) > maxBytes ? mapValues(input, shortenText) : input,
     ),
   })
 }
 
-function withShortText(body: string): string {
-  return JSON.stringify(JSON.parse(body), (_, value) =>
-    typeof value === 'string' ? value.slice(0, 100) : value,
-  )
+function shortenText(value: unknown): unknown {
+  return typeof value === 'string' ? value.slice(0, 100) : value
+}
+
+/** Faults of rules that schemas cannot express. */
+export function ruleFaults(contract: Contract): SeededFault[] {
+  const create = assertFound(contract.operations.find((one) => listUnique(one).length > 1))
+  const [first = '', second = ''] = listUnique(create)
+  const type = assertFound(readMergePatchType(contract))
+  const update = assertFound(contract.operations.find((one) => hasMap(contract, one)))
+  return [
+    ...faults(create, {
+      'names another field than the one that is not unique': {
+        changeResponse: ({ status, body }) =>
+          status === 422 ? { body: body.replace(`{"${first}":["is `, `{"${second}":["is `) } : {},
+      },
+    }),
+    ...faults(update, {
+      'replaces a map with a merge patch': onRequest(update, ({ headers }) =>
+        headers['content-type'] === type
+          ? { headers: { ...headers, 'content-type': 'application/json' } }
+          : {},
+      ),
+    }),
+  ]
+}
+
+/** The fields of records that are unique. */
+function listUnique(operation: Operation): string[] {
+  const rules = Object.entries(readRules(operation))
+  return rules.filter(([name, { unique }]) => unique && !name.includes('*')).map(([name]) => name)
+}
+
+function hasMap(contract: Contract, operation: Operation): boolean {
+  const { properties = {} } = requestSchema(contract, operation)
+  const isMap = (schema: Schema): boolean => typeof schema.additionalProperties === 'object'
+  return operation.method === 'patch' && Object.values(properties).some(isMap)
 }

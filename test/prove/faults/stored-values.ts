@@ -267,7 +267,7 @@ function valueFaults(contract: Contract, resources: Resource[]): SeededFault[] {
 /** Faults of fields that the service sets itself. */
 function computedFaults(contract: Contract, resources: Resource[]): SeededFault[] {
   return resources.flatMap(({ create, get, update }) => {
-    const { set_when = {}, initial = {} } = readRecordWords(contract, get)
+    const { set_when = {}, initial = {}, computed = {} } = readRecordWords(contract, get)
     const replace = (name: string, pattern: string, value: string): ProxyHooks => ({
       changeResponse: ({ body }) => ({
         body: body.replace(new RegExp(`"${name}":${pattern}`), `"${name}":${value}`),
@@ -279,6 +279,9 @@ function computedFaults(contract: Contract, resources: Resource[]): SeededFault[
           [`never sets ${name}`]: replace(name, '"[^"]*"', 'null'),
           [`sets ${name} always`]: replace(name, 'null', '"2026-01-01T00:00:00.000Z"'),
         }),
+      ),
+      ...Object.keys(computed).flatMap((name) =>
+        faults(create, { [`never computes ${name}`]: replace(name, '"[^"]*"', 'null') }),
       ),
       ...Object.keys(initial).flatMap((name) => {
         const options = requestSchema(contract, update).properties?.[name]?.enum ?? []
