@@ -8,6 +8,8 @@ export interface IdempotencyKey {
   name: string
   /** The name of the header that has the value `true` if the response repeats an earlier one. */
   replayed?: string
+  /** How long a repeated request waits for the first one before it gets 409. */
+  waits_seconds?: number
   /** `x-scope`: the keys of other users are other keys. */
   isOfUser: boolean
 }
@@ -15,7 +17,7 @@ export interface IdempotencyKey {
 /** Undefined if the operation takes no such header. */
 export function findIdempotencyKey({ parameters }: Operation): IdempotencyKey | undefined {
   for (const { name, place } of parameters) {
-    const words = readWord<Pick<IdempotencyKey, 'replayed'>>(place, 'x-idempotency-key')
+    const words = readWord<Omit<IdempotencyKey, 'name' | 'isOfUser'>>(place, 'x-idempotency-key')
     if (words !== undefined) return { name, ...words, isOfUser: isOfUser(place) }
   }
   return undefined

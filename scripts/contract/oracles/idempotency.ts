@@ -8,6 +8,8 @@ import type { ReceivedResponse, Request } from '../request.ts'
 import { type Check, prepareRequest, type Run } from '../run.ts'
 
 const SIMULTANEOUS_REQUESTS = 4
+/** A timer may end this much too early. */
+const TIMER_TOLERANCE_MS = 50
 
 function broken(request: Request, message: string): ContractBroken {
   return new ContractBroken('idempotency', request, message)
@@ -113,9 +115,18 @@ async function assertBoundToOperation(
  *  first request is in progress. */
 async function assertOneEffect(run: Run, operation: Operation, key: IdempotencyKey): Promise<void> {
   const request = await newKeyedRequest(run, operation, key)
+  const startedAt = performance.now()
   const responses = await Promise.all(
     Array.from({ length: SIMULTANEOUS_REQUESTS }, () => run.send(operation, request)),
   )
+  const tookMs = performance.now() - startedAt
+  const { waits_seconds: waitsSeconds } = key
+  if (
+    waitsSeconds !== undefined &&
+    tookMs < waitsSeconds * 1000 - TIMER_TOLERANCE_MS &&
+    responses.some(({ status }) => status === 409)
+  )
+    throw broken(request, `409 came after ${Math.round(tookMs)} ms, before ${waitsSeconds} s`)
   const done = responses.filter(({ status }) => status === operation.success.status)
   const bodies = new Set(done.map(({ text }) => text))
   if (bodies.size !== 1)
