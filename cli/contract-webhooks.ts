@@ -1,5 +1,6 @@
 /** The webhooks and deliveries of an account, which the API does not have yet, for contract tests. */
 
+import { listAttempts } from '../records/attempts.ts'
 import type { Db } from '../records/database/open.ts'
 import { accountScope, accountTransaction, type WriteScope } from '../records/database/scope.ts'
 import { findDelivery } from '../records/deliveries.ts'
@@ -65,6 +66,8 @@ export function openWebhookAccount(
     createWebhook,
     findDelivery: (id) =>
       findDelivery(accountScope({ dialect: db.dialect, sql: db.read }, accountId), id),
+    listAttempts: (id) =>
+      listAttempts(accountScope({ dialect: db.dialect, sql: db.read }, accountId), id),
     commands: {
       attemptNow: command(attemptNow),
       retry: command(retryDelivery),

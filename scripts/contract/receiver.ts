@@ -42,6 +42,8 @@ export interface Receiver extends AsyncDisposable {
 }
 
 const MAX_BODY_BYTES = 1024 * 1024
+/** All that arrives of a body that does not end. */
+export const ENDLESS_BODY = '.'
 const PROBE_HEADER = 'muster-probe'
 const PROBE_TIMEOUT_MS = 15_000
 
@@ -113,7 +115,7 @@ function writeResponse(outgoing: ServerResponse, response: PlannedResponse): voi
     return
   }
   outgoing.writeHead(status, headers)
-  if (isEndless) outgoing.write('.')
+  if (isEndless) outgoing.write(ENDLESS_BODY)
   else outgoing.end(body)
 }
 

@@ -8,6 +8,8 @@ export interface WebhookAccount {
   key: string
   createWebhook(fields: WebhookFields): Promise<ControlledWebhook>
   findDelivery(id: string): Promise<DeliveryProgress | undefined>
+  /** The delivery log, oldest attempt first. */
+  listAttempts(id: string): Promise<LoggedAttempt[]>
   /** Commands on a delivery. They reject if its state does not permit the command. */
   commands: Record<'attemptNow' | 'retry' | 'resend' | 'cancel', (id: string) => Promise<unknown>>
 }
@@ -37,4 +39,14 @@ export interface DeliveryProgress {
   attempts: number
   /** Epoch milliseconds. Null: no attempt is scheduled. */
   nextAttemptAt: number | null
+}
+
+/** What the delivery log has of an attempt. */
+export interface LoggedAttempt {
+  number: number
+  /** Null: there was no response. */
+  status: number | null
+  responseHeaders: Record<string, string> | null
+  /** The beginning of the body. */
+  responseBody: string | null
 }

@@ -12,6 +12,7 @@ import { readPointer } from '../../words/read.ts'
 import { ContractBroken, show } from '../contract-broken.ts'
 import {
   type Attempt,
+  ENDLESS_BODY,
   type PlannedResponse,
   type Receiver,
   startContractReceiver,
@@ -41,6 +42,8 @@ const SLOW_SHARE = 0.6
 const LATE_MS = 1_000
 /** More than a sender has to read. */
 const LONG_BODY = 'x'.repeat(256 * 1024)
+/** The delivery log has the beginning of the body. */
+const MAX_LOGGED_BYTES = 16 * 1024
 /** The longest time between the arrival of an attempt and the response to the request that caused
  *  it. */
 const MAX_HOLD_MS = 2_000
@@ -219,7 +222,35 @@ async function assertAttempts(
   assertTraces(run, request, attempts, trace)
   if (receiver.attempts.some(({ path }) => path.endsWith(REDIRECTED_PATH)))
     throw broken(request, 'a delivery followed a redirect')
-  await assertDeliveryListed(run, list, request, { event, attempt: attempts[0] as Attempt })
+  const [attempt] = attempts as [Attempt]
+  await assertDeliveryListed(run, list, request, { event, attempt })
+  const isSent = response.status !== 0 && (response.delayMs ?? 0) <= timeoutMs
+  await assertLogged(run, request, attempt, isSent ? response : undefined)
+}
+
+/** The delivery log has what the first attempt got. Undefined: no response. */
+async function assertLogged(
+  { target }: Run,
+  request: Request,
+  attempt: Attempt,
+  response: PlannedResponse | undefined,
+): Promise<void> {
+  if (target.webhookAccount === undefined) return
+  const id = String(payloadOf(attempt)?.id)
+  const [logged] = await target.webhookAccount.listAttempts(id)
+  const status = response?.status ?? null
+  if (logged?.number !== 1 || logged.status !== status)
+    throw broken(
+      request,
+      `the log of attempt 1 has ${show(logged?.status)} instead of ${show(status)}`,
+    )
+  if (response === undefined) return
+  for (const [name, value] of Object.entries(response.headers ?? {}))
+    if (logged.responseHeaders?.[name.toLowerCase()] !== value)
+      throw broken(request, `the log does not have the header ${name} of the response`)
+  const body = (response.isEndless ? ENDLESS_BODY : response.body) ?? ''
+  if (logged.responseBody !== body.slice(0, MAX_LOGGED_BYTES))
+    throw broken(request, `the log has another body: ${show(logged.responseBody)}`)
 }
 
 /** All attempts have the same bytes, and none comes too early. */
