@@ -64,6 +64,7 @@ interface Options extends ReportOptions {
   receiverUrl?: string
   seed?: number
   runs: number
+  minutes?: number
   only?: string[]
   changed?: string
   matrix?: boolean
@@ -168,6 +169,11 @@ function addRunOptions(command: Command): void {
       DEFAULT_RUNS,
     )
     .option(
+      '--minutes <n>',
+      'run longer random sequences of creates, updates and deletes for this time',
+      parseInteger(1, 1440),
+    )
+    .option(
       '--only <ids>',
       'test these operations only, separated by commas',
       parseList(...OPERATION_IDS),
@@ -229,7 +235,11 @@ function repeatCommand(options: Options, report: Report): string {
     ...(receiverUrl === undefined ? [] : ['--receiver-url', quoteForShell(receiverUrl)]),
   ]
   const only = ids.length === OPERATION_IDS.length ? [] : ['--only', ids.join(',')]
-  const random = [`--seed ${report.seed}`, ...(runs === DEFAULT_RUNS ? [] : [`--runs ${runs}`])]
+  const random = [
+    `--seed ${report.seed}`,
+    ...(runs === DEFAULT_RUNS ? [] : [`--runs ${runs}`]),
+    ...(options.minutes === undefined ? [] : [`--minutes ${options.minutes}`]),
+  ]
   return ['muster contract', ...target, ...only, ...random].join(' ')
 }
 
@@ -357,7 +367,7 @@ async function sendRequests(
     contract,
     validators,
     target,
-    options: { ids, seed, randomRequests: options.runs },
+    options: { ids, seed, randomRequests: options.runs, minutes: options.minutes },
     coverage,
     onStart: ({ operation, name, done, total }) =>
       progress.show(`${operation} ${name}`, done, total),

@@ -57,6 +57,8 @@ export interface Options {
   seed: number
   /** The number of random valid requests to each operation, and also of random invalid ones. */
   randomRequests: number
+  /** How long to run further random sequences. */
+  minutes?: number
 }
 
 export interface Run {

@@ -132,6 +132,37 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
   )
 
   test(
+    'hides the records of one state from their list → a sequence of updates finds it',
+    async () => {
+      await using muster = await newMuster()
+      await using server = await startFaultyProxy(target.app.url, {
+        changeResponse: ({ body }, { path }) => {
+          if (!path.startsWith('/public/v1/tasks?')) return {}
+          const page = JSON.parse(body)
+          const data = page.data.filter(({ status }: { status: string }) => status !== 'cancelled')
+          return { body: JSON.stringify({ ...page, data }) }
+        },
+      })
+      const args = ['contract', '--url', server.url, '--key', target.account.key, '--json']
+      const only = ['--only', 'updateTask', '--seed', '5']
+      const { cases } = JSON.parse((await muster.run([...args, ...only])).stdout)
+      const failed = (cases as ReportedCase[]).filter(({ failures }) => failures.length > 0)
+      expect(failed).toMatchObject([
+        {
+          name: 'keeps its rules in every order of requests',
+          failures: [
+            {
+              check: 'sequence',
+              message: expect.stringMatching(/the list has "\S+" 0 times, not 1\. The steps: /),
+            },
+          ],
+        },
+      ])
+    },
+    TEST_TIMEOUT_MS,
+  )
+
+  test(
     'never emits an event → each report names the operation and the event',
     async () => {
       await using muster = await newMuster()

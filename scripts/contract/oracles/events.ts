@@ -26,7 +26,7 @@ import { isValid } from '../values/validity.ts'
 /** The clocks of the service and of this computer may differ by this much. */
 export const CLOCK_TOLERANCE_MS = 60_000
 /** More events than one operation emits. */
-const EVENT_PAGE_SIZE = 50
+export const EVENT_PAGE_SIZE = 50
 
 /** An event as the list of events (`x-event-list`) has it. */
 export interface ListedEvent {
@@ -293,13 +293,17 @@ async function listen(
   return { response, emitted }
 }
 
-/** The newest events, the newest first. */
-export async function readEvents(run: Run, list: EventList): Promise<ListedEvent[]> {
+/** A page of the newest events, the newest first. */
+export async function readEvents(run: Run, list: EventList, page = 1): Promise<ListedEvent[]> {
   const words = readListWords(run.contract)
   if (words === undefined) return []
   const maxSize = readMaxPageSize(run.contract, list.operation, words)
   const size = Math.min(EVENT_PAGE_SIZE, maxSize)
-  const query = { [words.sort.parameter]: list.newest_first, [words.page.size]: size }
+  const query = {
+    [words.sort.parameter]: list.newest_first,
+    [words.page.size]: size,
+    [words.page.parameter]: page,
+  }
   const request = newRequest(run, list.operation, list.operation.path, { query })
   const { json } = await run.sendUnchecked(request)
   const events = (readPointer(json, words.items) ?? []) as JsonObject[]
@@ -321,7 +325,7 @@ interface Change {
   dependents: string[]
 }
 
-interface ExpectedEvent {
+export interface ExpectedEvent {
   type: string
   /** The ID of the record. */
   resource: string
@@ -345,7 +349,11 @@ function listExpected(
   ]
 }
 
-function assertSame(request: Request, emitted: ListedEvent[], expected: ExpectedEvent[]): void {
+export function assertSame(
+  request: Request,
+  emitted: ListedEvent[],
+  expected: ExpectedEvent[],
+): void {
   const describe = ({ type, resource }: ExpectedEvent): string => `${type} of ${resource}`
   const unexpected = emitted.map(describe)
   for (const event of expected.map(describe)) {

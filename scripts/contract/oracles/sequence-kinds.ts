@@ -62,7 +62,8 @@ export function addNeeded(kinds: LinkedKind[], wanted: LinkedKind[]): LinkedKind
   return addReferred(kinds, wanted, ({ isRequired }) => isRequired)
 }
 
-function addReferred(
+/** The wanted kinds, and the kinds to which the references that `follows` accepts lead. */
+export function addReferred(
   kinds: LinkedKind[],
   wanted: LinkedKind[],
   follows: (reference: Reference) => boolean,

@@ -2,11 +2,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
+import { listOwnEvents } from '../../words/events.ts'
+import { readWord } from '../../words/read.ts'
 import { meetsCondition, requestSchema, responseSchema } from '../../words/records.ts'
 import { ContractBroken, show } from '../contract-broken.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import { newRequest, type Run } from '../run.ts'
 import { minimalValue } from '../values/valid-values.ts'
+import type { ExpectedEvent } from './events.ts'
 import type { LinkedKind, Reference } from './sequence-kinds.ts'
 import { assertRules, findDifference } from './stored-values.ts'
 
@@ -60,6 +63,8 @@ export class RecordModel {
   readonly requests: Request[] = []
   /** Describes each of the `requests`. */
   readonly steps: string[] = []
+  /** What the requests must have emitted. */
+  readonly events: ExpectedEvent[] = []
   readonly #run: Run
 
   constructor(run: Run, kinds: LinkedKind[]) {
@@ -73,31 +78,48 @@ export class RecordModel {
 
   /** A body for a create. It refers to the latest records of the other kinds, and has the values
    *  that a record needs before other records can refer to it. */
-  bodyFor(kind: LinkedKind): JsonObject {
+  bodyFor(kind: LinkedKind, targets = this.#findTargets(kind)): JsonObject {
     const body = { ...(minimalValue(requestSchema(this.#run.contract, kind.create)) as JsonObject) }
-    for (const { reference, target } of this.#findTargets(kind))
-      body[reference.field] = target.fields.id
+    for (const { reference, target } of targets) body[reference.field] = target.fields.id
     for (const { to, needs } of this.kinds.flatMap(({ references }) => references))
       if (to === kind.name) Object.assign(body, needs)
     return body
   }
 
-  async create(kind: LinkedKind): Promise<void> {
-    const targets = this.#findTargets(kind)
-    const body = this.bodyFor(kind)
+  /** `choice` is a number that chooses the records to which the new one refers. */
+  async create(kind: LinkedKind, choice = 0): Promise<void> {
+    const targets = this.#findTargets(kind, choice)
+    const body = this.bodyFor(kind, targets)
     const reason = this.#findCreateRefusal(kind, body, targets)
     const request = newRequest(this.#run, kind.create, kind.create.path, { body })
     const response = await this.#step(`create ${kind.name}`, kind.create, request)
     assertOutcome(kind.create, request, response, refusal(422, reason))
-    if (reason === undefined)
-      this.records.push({
-        kind,
-        path: response.headers.get('location') ?? '',
-        fields: response.json as JsonObject,
-        tag: response.headers.get('etag'),
-        oldTags: [],
-        isDeleted: false,
-      })
+    if (reason !== undefined) return
+    const record: ModelRecord = {
+      kind,
+      path: response.headers.get('location') ?? '',
+      fields: response.json as JsonObject,
+      tag: response.headers.get('etag'),
+      oldTags: [],
+      isDeleted: false,
+    }
+    this.records.push(record)
+    this.#expectEvents(kind.create, record)
+  }
+
+  /** The events about the record. `before` is the record before an update. */
+  #expectEvents(operation: Operation, { fields }: ModelRecord, before?: JsonObject): void {
+    const own = listOwnEvents(this.#run.contract, operation, { before, after: fields })
+    this.events.push(...own.map(({ type }) => ({ type, resource: String(fields.id) })))
+  }
+
+  /** The events of the deletion about a record that referred to the deleted one. */
+  #expectCascade({ emits }: Operation, { kind, fields }: ModelRecord): void {
+    const typeOf = (name = '') =>
+      this.#run.contract.events.find(({ type }) => type === name)?.resourceType
+    for (const type of emits)
+      if (typeOf(type) === typeOf(kind.create.emits[0]))
+        this.events.push({ type, resource: String(fields.id) })
   }
 
   /** Whether there is a record for each required reference of the kind. */
@@ -106,11 +128,13 @@ export class RecordModel {
     return kind.references.every((reference) => !reference.isRequired || found.includes(reference))
   }
 
-  #findTargets(kind: LinkedKind): { reference: Reference; target: ModelRecord }[] {
+  /** The choice 0 stands for the latest records. An optional reference may get none. */
+  #findTargets(kind: LinkedKind, choice = 0): { reference: Reference; target: ModelRecord }[] {
     return kind.references.flatMap((reference) => {
-      const target = this.records.findLast(
-        (record) => record.kind.name === reference.to && !record.isDeleted,
-      )
+      const live = this.records
+        .filter((record) => record.kind.name === reference.to && !record.isDeleted)
+        .toReversed()
+      const target = live[choice % (live.length + (reference.isRequired ? 0 : 1))]
       return target === undefined ? [] : [{ reference, target }]
     })
   }
@@ -145,9 +169,11 @@ export class RecordModel {
       : refusal(422, this.findRefusal(record, body))
     assertOutcome(update, request, response, expected)
     if (expected === undefined) {
-      this.#assertFields(request, record, { ...record.fields, ...body }, response)
+      const before = record.fields
+      this.#assertFields(request, record, { ...before, ...body }, response)
       assertRules(record.kind.words, request, response.json as JsonObject)
       noteVersion(record, response)
+      this.#expectEvents(update, record, before)
     }
     await this.verify(record)
   }
@@ -195,8 +221,11 @@ export class RecordModel {
     assertOutcome(remove, request, response, refusal(422, reason))
     if (blocking === undefined) {
       record.isDeleted = true
-      for (const { record: other, reference } of referring)
+      this.#expectEvents(remove, record)
+      for (const { record: other, reference } of referring) {
         await this.#assertCleared(other, reference)
+        this.#expectCascade(remove, other)
+      }
     }
     await this.verify(record)
     for (const { record: other } of referring) await this.verify(other)
@@ -242,10 +271,15 @@ export class RecordModel {
     return { request, response }
   }
 
+  /** Every other step uses the key of another user of the account, where that user may. */
   async #step(name: string, operation: Operation, request: Request): Promise<ReceivedResponse> {
+    const { key, noPermissionKey } = this.#run.target
+    const isForAll = operation.permission === null && !readWord(operation.place, 'x-forbidden-with')
+    const usesOther = isForAll && this.steps.length % 2 === 1
+    const sent = { ...request, key: (usesOther ? noPermissionKey : undefined) ?? key }
     this.steps.push(name)
-    this.requests.push(request)
-    return await this.#run.send(operation, request)
+    this.requests.push(sent)
+    return await this.#run.send(operation, sent)
   }
 }
 

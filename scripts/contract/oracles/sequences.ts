@@ -6,41 +6,91 @@ import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import { requestSchema } from '../../words/records.ts'
 import { randomCheck } from '../random-check.ts'
+import { type Receiver, startContractReceiver } from '../receiver.ts'
 import type { Check, Run } from '../run.ts'
 import { listUpdateBodies } from './sequence-bodies.ts'
-import { addNeeded, type LinkedKind, listLinkedKinds, listNeighbours } from './sequence-kinds.ts'
+import { assertEndState } from './sequence-end.ts'
+import {
+  addNeeded,
+  addReferred,
+  type LinkedKind,
+  listLinkedKinds,
+  listNeighbours,
+} from './sequence-kinds.ts'
 import { type ModelRecord, type RecordModel, withModel } from './sequence-model.ts'
 import { simultaneousChecks } from './sequence-simultaneous.ts'
 
 const MAX_STEPS = 8
+const MAX_LONG_STEPS = 40
 /** A run has one sequence for this many random requests. */
 const RANDOM_REQUESTS_PER_SEQUENCE = 2
+/** With --minutes, each of these has a seed of its own. */
+const LONG_SEQUENCES_PER_SEED = 5
 
 export function* sequenceChecks(run: Run, operation: Operation): Generator<Check> {
   const kinds = listLinkedKinds(run.contract).filter((one) => hasWords(run, one))
   const kind = kinds.find(({ update }) => update === operation)
   if (kind === undefined) return
-  const sequences = Math.ceil(run.options.randomRequests / RANDOM_REQUESTS_PER_SEQUENCE)
+  const { randomRequests, minutes = 0, seed, ids } = run.options
+  const runs = Math.ceil(randomRequests / RANDOM_REQUESTS_PER_SEQUENCE)
+  const what = 'a sequence'
   const neighbours = listNeighbours(kinds, kind)
-  const values = fc.record({
-    begin: fc.subarray(neighbours),
-    steps: listSteps(run.contract, kind),
-  })
-  yield randomCheck(
-    run,
-    { what: 'a sequence', runs: sequences },
-    fc.noBias(values),
-    ({ begin, steps }) =>
-      withModel(
-        run,
-        { kinds: neighbours, begin: addNeeded(kinds, [...begin, kind]) },
-        async (model) => {
-          await fc.asyncModelRun(() => ({ model, real: model }), steps)
-          for (const record of model.records) await model.verify(record)
-        },
-      ),
-  )
+  yield sequenceCheck(run, { what, runs, kind, kinds: neighbours, maxSteps: MAX_STEPS })
   yield* simultaneousChecks(run, kind, kinds)
+
+  const tested = kinds.filter(({ update }) => ids.includes(update.id)).length
+  const end = performance.now() + (minutes * 60_000) / tested
+  for (let own = seed; performance.now() < end; own += 1) {
+    const ownRun = { ...run, options: { ...run.options, seed: own } }
+    yield longSequenceCheck(ownRun, {
+      what: `a long sequence (repeat it with --seed ${own} --minutes 1)`,
+      runs: LONG_SEQUENCES_PER_SEED,
+      kind,
+      kinds: addReferred(kinds, kinds, () => true),
+      maxSteps: MAX_LONG_STEPS,
+    })
+  }
+}
+
+interface Sequences {
+  what: string
+  runs: number
+  /** At least half of the steps are about it. */
+  kind: LinkedKind
+  /** All kinds of the sequence. A kind comes after the kinds to which it refers. */
+  kinds: LinkedKind[]
+  maxSteps: number
+  /** Gets the deliveries of the account. */
+  receiver?: Receiver
+}
+
+/** Also compares the deliveries if the target has a webhook. */
+function longSequenceCheck(run: Run, sequences: Sequences): Check {
+  const { createWebhook, receiver: shared } = run.target
+  return {
+    what: sequences.what,
+    async perform() {
+      if (createWebhook === undefined) return sequenceCheck(run, sequences).perform()
+      await using own = shared === undefined ? await startContractReceiver() : undefined
+      const receiver = (shared ?? own) as Receiver
+      await using _webhook = await createWebhook(receiver)
+      await sequenceCheck(run, { ...sequences, receiver }).perform()
+    },
+  }
+}
+
+function sequenceCheck(run: Run, sequences: Sequences): Check {
+  const { what, runs, kind, kinds, maxSteps, receiver } = sequences
+  const values = fc.record({
+    begin: fc.subarray(kinds),
+    steps: listSteps(run.contract, kind, maxSteps),
+  })
+  return randomCheck(run, { what, runs }, fc.noBias(values), ({ begin, steps }) =>
+    withModel(run, { kinds, begin: addNeeded(kinds, [...begin, kind]) }, async (model) => {
+      await fc.asyncModelRun(() => ({ model, real: model }), steps)
+      await assertEndState(run, model, receiver)
+    }),
+  )
 }
 
 /** Whether `x-refers-to` and `x-when-deleted` describe each reference. */
@@ -61,7 +111,7 @@ interface Choice {
   body: number
 }
 
-function listSteps(contract: Contract, kind: LinkedKind) {
+function listSteps(contract: Contract, kind: LinkedKind, maxSteps: number) {
   const step = (action: Action) =>
     fc
       .record({ kind: fc.nat(), record: fc.nat(), body: fc.nat() })
@@ -69,7 +119,8 @@ function listSteps(contract: Contract, kind: LinkedKind) {
   // Half of all steps are updates of the current version.
   const actions: Action[] = ['update', 'update', 'update', 'create', 'delete']
   const steps = [...actions, 'update an older version' as const].map(step)
-  return fc.commands(steps, { maxCommands: MAX_STEPS, size: 'medium' })
+  const size = maxSteps > MAX_STEPS ? 'large' : 'medium'
+  return fc.commands(steps, { maxCommands: maxSteps, size })
 }
 
 /** A request of the sequence. fast-check leaves the step out if `check` returns false, because the
@@ -97,7 +148,7 @@ class Step implements fc.AsyncCommand<RecordModel, RecordModel> {
   async run(model: RecordModel): Promise<void> {
     const { action } = this.#choice
     const record = this.#findRecord(model)
-    if (action === 'create') await model.create(this.#findKind(model))
+    if (action === 'create') await model.create(this.#findKind(model), this.#choice.record)
     else if (record === undefined) return
     else if (action === 'delete') await model.remove(record)
     else if (action === 'update') await model.update(record, this.#body(record))
