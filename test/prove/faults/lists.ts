@@ -25,10 +25,15 @@ const faults = faultFactory('lists')
 export function listFaults(contract: Contract): SeededFault[] {
   const words = assertFound(readListWords(contract))
   const lists = listResources(contract).map(({ list }) => list)
+  // The tests create many jobs.
+  const large = assertFound(lists.find(({ id }) => id === 'listJobs'))
   return [
     ...filterFaults(lists, words),
     ...sortFaults(lists, words),
     ...pageFaults(firstResource(contract).list, words),
+    ...faults(large, {
+      'returns at most 50 records': onItems(large, words, (records) => records.slice(0, 50)),
+    }),
   ]
 }
 
@@ -91,6 +96,11 @@ function filterFaults(lists: Operation[], words: ListWords): SeededFault[] {
       }),
     ),
     ...faultIn(byText, 'ignores a filter by text', ignore),
+    ...faultIn(byText, 'understands a wildcard in a filter', ({ list, filter }) =>
+      onQuery(list, (query) => {
+        if (query.get(filter.parameter.name) === '%') query.delete(filter.parameter.name)
+      }),
+    ),
     ...faultIn(byEntry, 'ignores a filter by an entry', ignore),
     ...faultIn(isSearch, 'ignores a search', ignore),
     ...faultIn(
@@ -143,6 +153,9 @@ function sortFaults(lists: Operation[], words: ListWords): SeededFault[] {
       'ignores sort': onQuery(list, (query) => query.delete(sort.parameter)),
       'ignores the descending order': changeSort((value) => value.replaceAll(sort.descending, '')),
       'sorts by the first field only': changeSort((value) => value.split(',')[0] ?? ''),
+      'sorts by two fields in the direction of the first': changeSort((value) =>
+        value.startsWith(sort.descending) ? value : value.replaceAll(sort.descending, ''),
+      ),
       'orders records with equal values by chance': onItems(list, words, (records, request) =>
         isSorted(request) ? swapNeighbours(records) : records,
       ),
