@@ -162,12 +162,11 @@ function findRoutes({ contract }: Run, { create, get }: Kind, name: string): Map
   const { states = {}, initial = {} } = readRecordWords(contract, get)
   const schema = requestSchema(contract, create).properties?.[name]
   const begin = schema ? (schema.enum ?? [readDefault(schema)]) : [initial[name]]
-  const routes = new Map(
-    begin.filter((state) => state !== undefined).map((state) => [String(state), [String(state)]]),
-  )
+  const isText = (state: unknown): state is string => typeof state === 'string'
+  const routes = new Map(begin.filter(isText).map((state) => [state, [state]]))
   // The loop also visits the entries that it adds.
   for (const [state, route] of routes)
-    for (const next of states[name]?.[state] ?? [])
-      if (!routes.has(String(next))) routes.set(String(next), [...route, String(next)])
+    for (const next of (states[name]?.[state] ?? []).filter(isText))
+      if (!routes.has(next)) routes.set(next, [...route, next])
   return routes
 }
