@@ -9,6 +9,10 @@ export interface Target extends AsyncDisposable {
   account: TestAccount
   /** A Read Only key of a user without Finance access. */
   restrictedKey: string
+  /** A Full Access key of the same user. */
+  financeNoneKey: string
+  /** A Full Access key of a user who may read payments. */
+  financeReadKey: string
 }
 
 export async function startTarget(): Promise<Target> {
@@ -16,7 +20,11 @@ export async function startTarget(): Promise<Target> {
   const account = await app.newAccount()
   const user = await app.newUser(account.accountId)
   const restrictedKey = await app.newKey({ ...account, ...user }, 'read_only')
-  return { app, account, restrictedKey, [Symbol.asyncDispose]: () => app[Symbol.asyncDispose]() }
+  const financeNoneKey = await app.newKey({ ...account, ...user })
+  const reader = await app.newUser(account.accountId, { finance: 'read' })
+  const financeReadKey = await app.newKey({ ...account, ...reader })
+  const keys = { restrictedKey, financeNoneKey, financeReadKey }
+  return { app, account, ...keys, [Symbol.asyncDispose]: () => app[Symbol.asyncDispose]() }
 }
 
 /** A case of the report that `--json` prints. */

@@ -32,6 +32,8 @@ test(
     await using muster = await newMuster()
     const [html, xml] = [join(muster.dataDir, 'report.html'), join(muster.dataDir, 'junit.xml')]
     const keys = ['--key', '-', '--restricted-key', target.restrictedKey]
+    keys.push('--finance-none-key', target.financeNoneKey)
+    keys.push('--finance-read-key', target.financeReadKey)
     const args = [
       ...['contract', '--url', target.app.url, ...keys, '--runs', '3', '--seed', '7'],
       ...['--report', html, '--junit', xml, '--json'],

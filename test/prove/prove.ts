@@ -57,6 +57,8 @@ async function testFault(
   const faulty = {
     ...target,
     url: proxy.url,
+    // The service limits the requests with invalid keys from one IP address.
+    invalidKeys: undefined,
     // All deliveries must pass the proxy, and the run must end with the first failure.
     newWebhookAccount: undefined,
     ...(deliveryHook && changeDeliveries(target, deliveryHook)),
