@@ -11,7 +11,14 @@ import { readContract } from '../../scripts/model/yaml.ts'
 import { newRandom } from '../chaos/random.ts'
 import type { Mutant } from './instrument.ts'
 import { type Learned, learn } from './learn.ts'
-import { type MutantReach, measure, type Result, reachOf, type TestChoice } from './measure.ts'
+import {
+  type MutantReach,
+  measure,
+  type Outcome,
+  type Result,
+  reachOf,
+  type TestChoice,
+} from './measure.ts'
 import { describeMutant, formatReport, formatScores } from './report.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -101,19 +108,27 @@ function chooseSample(from: Learned): Mutant[] {
     .filter((_, index) => index % part.of === part.index)
 }
 
+/** The last result of each mutant. */
 async function readResults(): Promise<Result[]> {
   const lines = await readFile(`${name}.jsonl`, 'utf8').catch(() => '')
-  return lines
+  const all: Result[] = lines
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line))
+  return [...new Map(all.map((result) => [result.mutant.id, result])).values()]
+}
+
+/** An earlier run can have left out the tests. */
+function isComplete({ contract, tests }: Result): boolean {
+  if (options.tests === 'missed' && contract.failure !== null) return true
+  return options.tests === 'none' || tests !== null
 }
 
 /** Runs the mutants without a result, and writes each result at once. */
 async function runSample(sample: Mutant[]): Promise<void> {
   const { operations: openapiOperations } = await readContract(ROOT)
   const tags = new Map(openapiOperations.map(({ id, tag }) => [id, tag]))
-  const done = new Set((await readResults()).map(({ mutant }) => mutant.id))
+  const done = new Set((await readResults()).filter(isComplete).map(({ mutant }) => mutant.id))
   const waiting = sample.filter(({ id }) => !done.has(id))
   let count = sample.length - waiting.length
   const runNext = async (): Promise<void> => {
@@ -129,8 +144,10 @@ async function runSample(sample: Mutant[]): Promise<void> {
 }
 
 function describeResult({ mutant, contract, tests }: Result): string {
-  const verdict = (failure: string | null) => (failure === null ? 'missed' : 'found')
-  const ofTests = tests ? `, tests ${verdict(tests.failure)} (${tests.seconds} s)` : ''
-  const ofContract = `contract ${verdict(contract.failure)} (${contract.seconds} s)`
-  return `${describeMutant(mutant)}: ${ofContract}${ofTests}`
+  const verdict = ({ failure, ran, seconds }: Outcome) => {
+    if (ran.length === 0) return 'do not reach it'
+    return `${failure === null ? 'miss' : 'find'} it (${seconds} s)`
+  }
+  const ofTests = tests ? `, tests ${verdict(tests)}` : ''
+  return `${describeMutant(mutant)}: contract tests ${verdict(contract)}${ofTests}`
 }

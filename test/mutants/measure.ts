@@ -47,7 +47,7 @@ export async function measure(
   const tests = isTested ? await testTests(learned, mutant) : null
   if (contract.failure === null && tests?.failure !== null) {
     const whole = await testContract(learned, mutant, ids, true)
-    contract = { ...whole, seconds: contract.seconds + whole.seconds }
+    contract = { ...whole, seconds: Math.round(contract.seconds + whole.seconds) }
   }
   if (contract.failure === null && tests !== null) await confirm(learned, tests)
   return { mutant, reach: reachOf(learned, mutant), contract, tests }
