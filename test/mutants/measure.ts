@@ -1,5 +1,4 @@
 /** Runs a mutant against the contract tests and the tests that reach it. */
-import { basename } from 'node:path'
 import type { Reach } from './contract-run.ts'
 import type { Mutant } from './instrument.ts'
 import type { Learned } from './learn.ts'
@@ -41,7 +40,7 @@ export async function measure(
   tags: Map<string, string>,
 ): Promise<Result> {
   const ids = listReaching(learned, mutant)
-  const few = chooseFirst(ids, mutant, tags)
+  const few = chooseFirst(ids, learned, mutant, tags)
   let contract = await testContract(learned, mutant, few, false)
   const isTested = choice === 'all' || (choice === 'missed' && contract.failure === null)
   const tests = isTested ? await testTests(learned, mutant) : null
@@ -77,12 +76,18 @@ function listReaching(learned: Learned, mutant: Mutant): string[] {
   return all.flatMap(([name, { counts }]) => (mutant.id in counts ? [name] : []))
 }
 
-/** The operation of the mutant's file, and the operations of the tag that has most. */
-function chooseFirst(ids: string[], { file }: Mutant, tags: Map<string, string>): string[] {
-  const byTag = Map.groupBy(ids, (id) => tags.get(id))
-  const [most = []] = [...byTag.values()].sort((a, b) => b.length - a.length)
-  const own = ids.filter((id) => id === basename(file, '.ts'))
-  return [...new Set([...own, ...most])].slice(0, FIRST_OPERATIONS)
+/** The operation for which the mutant is the largest share of what it reaches, and others of its
+ *  tag. */
+function chooseFirst(
+  ids: string[],
+  { operations }: Learned,
+  { id }: Mutant,
+  tags: Map<string, string>,
+): string[] {
+  const share = (name: string) => shareOf(operations.get(name)?.counts ?? {}, id)
+  const sorted = ids.toSorted((a, b) => share(b) - share(a))
+  const tag = tags.get(sorted[0] ?? '')
+  return sorted.filter((name) => tags.get(name) === tag).slice(0, FIRST_OPERATIONS)
 }
 
 async function testContract(
