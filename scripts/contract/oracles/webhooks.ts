@@ -21,7 +21,7 @@ import { type ListedEvent, readEvents, sendAndListen } from './events.ts'
 
 const POLL_MS = 10
 /** The result of an attempt is recorded at most this long after the response. */
-const RECORDING_MS = 10_000
+const RECORDING_MS = 20_000
 
 /** The webhooks, by the last part of their URLs. */
 const NAMES = [

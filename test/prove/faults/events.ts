@@ -40,6 +40,12 @@ export function eventFaults(contract: Contract): SeededFault[] {
           resource: { ...(event.resource as JsonObject), id: withOtherId(event.id) },
         })),
       ),
+      'emits an event with another time': onEvents((events) =>
+        events.map((event) => ({
+          ...event,
+          [assertFound(list.time).slice(1)]: '2020-01-01T00:00:00Z',
+        })),
+      ),
       'emits an event for a repeated request': emitMore(
         created,
         ({ headers }) => headers['idempotent-replayed'] !== undefined,
