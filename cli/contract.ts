@@ -22,6 +22,7 @@ import { listResults, listTestCases } from '../scripts/contract/report/results.t
 import type { Target } from '../scripts/contract/run.ts'
 import { assertResponds } from '../scripts/contract/sender.ts'
 import { runSuite } from '../scripts/contract/suite.ts'
+import { DREDD } from '../scripts/contract/testers.ts'
 import type { Contract } from '../scripts/model/contract.ts'
 import { assertGenerated } from '../scripts/model/source-hashes.ts'
 import { readContract } from '../scripts/model/yaml.ts'
@@ -263,7 +264,8 @@ async function buildReport(
   const target = readTarget(options)
   const { seed = randomInt(MAX_SEED), url = 'this copy of Muster' } = options
   const hasRestrictedKey = target === undefined || target.restrictedKey !== undefined
-  const coverage = new Coverage(contract, ids, { hasRestrictedKey })
+  const isOwnService = target === undefined
+  const coverage = new Coverage(contract, ids, { hasRestrictedKey, isOwnService })
   const progress = newProgressLine(process.stderr)
   const results: TestRun['results'] = { url, dredd: null, cases: [] }
   const testRun = { contract, options, ids, seed, coverage, results, progress }
@@ -274,7 +276,9 @@ async function buildReport(
       ({ message }: Error) => message,
     )
     .finally(() => progress.end())
-  const cells = coverage.listCells().filter((cell) => error === null || !isMissing(cell))
+  const cells = coverage
+    .listCells(results.cases, ORACLES)
+    .filter((cell) => error === null || !isMissing(cell))
   const refusals = coverage.refusals.list()
   const isWhole = error === null && ids.length === OPERATION_IDS.length
   const unused = isWhole ? listUnused(results.cases) : []
@@ -355,7 +359,10 @@ async function runDredd({ ids, coverage, results }: TestRun): Promise<void> {
   })
   const [dredd] = (await once(thread, 'message')) as [DreddResult]
   results.dredd = dredd
-  for (const { operation, status } of dredd.passed) coverage.sawStatus(operation, status)
+  for (const { operation, status, headers } of dredd.passed) {
+    coverage.sawStatus(operation, status, DREDD.name)
+    coverage.testedHeaders(DREDD, operation, headers)
+  }
 }
 
 async function sendRequests(

@@ -1,19 +1,35 @@
-/** Counts how often each documented status, event and optional field of each operation occurred. */
+/** Counts how often each promise of the contract was tested, and by which oracle. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
+import { type ContractPromise, keyOf, listPromises } from './promises.ts'
 import { Refusals } from './refusals.ts'
-import { hasField, listOptionalFields } from './response-fields.ts'
+import { hasField } from './response-fields.ts'
+import { CONFORMANCE, DREDD, listTesters, type Tester } from './testers.ts'
 
-/** A documented status, event or optional field: a cell of the matrix in the report. */
+/** A promise: a cell of the matrix in the report. */
 export interface Cell {
+  /** An operation, or another subject of a promise. */
   operation: string
-  kind: 'status' | 'event' | 'field'
+  kind: ContractPromise['kind']
   /** For example `404`, `participant.updated` or `data.*.note`. */
   name: string
-  /** The number of occurrences. */
+  claim: string
+  /** The number of tests. For a status, event or optional field: of occurrences. */
   seen: number
-  /** Why the cell need not occur. Null if it must occur. */
+  /** The number of tests by the name of the oracle. */
+  oracles: Record<string, number>
+  /** Why the cell need not be tested. Null if it must be tested. */
   reason: string | null
+}
+
+/** Functions with which an oracle counts its tests. They ignore promises that the contract does not
+ *  have. */
+export interface Tests {
+  /** Counts a test of a promise (promises.ts). Called after the comparison. `subject` is an
+   *  operation, an event type, or the file of a document. */
+  tested(subject: string, claim: string, name?: string): void
+  /** Counts the promises about the fields that the value has. */
+  testedFields(subject: string, part: 'response' | 'event' | 'delivery', value: unknown): void
 }
 
 /** An operation that was not tested. */
@@ -23,7 +39,7 @@ export interface Untested {
 }
 
 /** Statuses that requests of a client cannot cause reliably. */
-const UNREACHABLE: Record<number, string> = {
+const UNREACHABLE: Record<string, string> = {
   409: 'needs a request or an export that is in progress',
   410: 'needs an export that is one week old',
   429: 'needs a lower rate limit',
@@ -34,50 +50,86 @@ const UNREACHABLE: Record<number, string> = {
 const NO_RESTRICTED_KEY =
   'needs a Read Only key of a user without the Finance permission: use --restricted-key'
 
+/** `x-response-headers` is a word of this document. */
+const COMMON = 'openapi.yaml'
+
+interface Extent {
+  hasRestrictedKey: boolean
+  /** The command started the service, so that every oracle has what it needs. */
+  isOwnService?: boolean
+}
+
 export class Coverage {
   /** Refusals of data that the schemas permit. */
   readonly refusals = new Refusals()
   readonly #operations: Operation[]
-  /** The optional fields of the response, by operation. */
-  readonly #fields: Map<string, string[]>
-  readonly #hasRestrictedKey: boolean
-  readonly #counts = new Map<string, number>()
+  readonly #extent: Extent
+  /** The run tests all operations of its own service. */
+  readonly #isWhole: boolean
+  readonly #cells: Cell[]
+  /** By each use of its promise. */
+  readonly #cellsByKey: Map<string, Cell>
+  /** By the subject and the first word of the claim, for example `createTask response`. */
+  readonly #fields: Map<string, { name: string; claim: string; cell: Cell }[]>
+  /** The cells of headers of responses, by operation. */
+  readonly #headers: Map<string, Cell[]>
   readonly #skipped = new Map<string, string>()
 
   /** `ids`: the operations to test. */
-  constructor(
-    contract: Contract,
-    ids: readonly string[],
-    { hasRestrictedKey }: { hasRestrictedKey: boolean },
-  ) {
+  constructor(contract: Contract, ids: readonly string[], extent: Extent) {
+    const others = contract.operations.filter(({ id }) => !ids.includes(id)).map(({ id }) => id)
+    const promises = listPromises(contract).filter(({ subject }) => !others.includes(subject))
+    const entries = promises.flatMap(({ subject, uses, kind, name, claim, reason }) => {
+      const cell = { operation: subject, kind, name, claim, seen: 0, oracles: {}, reason }
+      return uses.map((use) => ({ ...use, claim, cell }))
+    })
     this.#operations = contract.operations.filter(({ id }) => ids.includes(id))
-    this.#fields = new Map(
-      this.#operations.map((operation) => [operation.id, listOptionalFields(contract, operation)]),
+    this.#extent = extent
+    this.#isWhole = extent.isOwnService === true && others.length === 0
+    this.#cells = [...new Set(entries.map(({ cell }) => cell))]
+    this.#cellsByKey = new Map(
+      entries.map(({ subject, claim, name, cell }) => [keyOf(subject, claim, name), cell]),
     )
-    this.#hasRestrictedKey = hasRestrictedKey
+    this.#fields = Map.groupBy(entries, ({ subject, claim }) => `${subject} ${claim.split(' ')[0]}`)
+    this.#headers = Map.groupBy(
+      this.#cells.filter(({ kind, claim }) => kind === 'header' || claim === 'x-response-headers'),
+      ({ operation }) => operation,
+    )
   }
 
-  sawStatus(operation: string, status: number): void {
-    this.#count(operation, 'status', String(status))
+  testsBy(oracle: string): Tests {
+    return {
+      tested: (subject, claim, name = '') => {
+        const cell = this.#cellsByKey.get(keyOf(subject, claim, name))
+        if (cell !== undefined) count(cell, oracle)
+      },
+      testedFields: (subject, part, value) => {
+        for (const { name, claim, cell } of this.#fields.get(`${subject} ${part}`) ?? [])
+          if (hasField(value, name, VALUES[claim.slice(part.length + 1)] ?? isPresent))
+            count(cell, oracle)
+      },
+    }
   }
 
-  sawEvent(operation: string, event: string): void {
-    this.#count(operation, 'event', event)
+  sawStatus(operation: string, status: number, oracle = CONFORMANCE.name): void {
+    this.testsBy(oracle).tested(operation, 'status', String(status))
   }
 
-  /** Counts the optional fields in the body of a successful response. */
-  sawBody(operation: string, body: unknown): void {
-    for (const field of this.#fields.get(operation) ?? [])
-      if (hasField(body, field)) this.#count(operation, 'field', field)
-  }
-
-  #count(operation: string, kind: Cell['kind'], name: string): void {
-    const key = `${operation} ${kind} ${name}`
-    this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)
+  /** Counts the promises about these headers that the tester tests in each response. */
+  testedHeaders(
+    { name: oracle, tests = [] }: Tester,
+    operation: string,
+    names: Iterable<string>,
+  ): void {
+    const present = new Set([...names].map((name) => name.toLowerCase()))
+    const cells = [operation, COMMON].flatMap((subject) => this.#headers.get(subject) ?? [])
+    for (const cell of cells)
+      if (tests.includes(cell.claim) && present.has(cell.name.toLowerCase())) count(cell, oracle)
   }
 
   hasSeenAllEvents({ id, emits }: Operation): boolean {
-    return emits.every((event) => this.#cell(id, 'event', event).seen > 0)
+    const cells = emits.map((type) => this.#cellsByKey.get(keyOf(id, 'x-emits', type)))
+    return cells.every((cell) => cell === undefined || cell.seen > 0)
   }
 
   /** Notes that the operation is not tested. */
@@ -89,41 +141,88 @@ export class Coverage {
     return [...this.#skipped].map(([operation, reason]) => ({ operation, reason }))
   }
 
-  /** The cells of the operations that were tested. */
-  listCells(): Cell[] {
-    return this.#operations
-      .filter(({ id }) => !this.#skipped.has(id))
-      .flatMap(({ id, responses, emits }) => [
-        ...responses.map(({ status }) => ({
-          ...this.#cell(id, 'status', String(status)),
-          reason: this.#reasonFor(status),
-        })),
-        ...emits.map((event) => this.#cell(id, 'event', event)),
-        ...(this.#fields.get(id) ?? []).map((field) => this.#cell(id, 'field', field)),
-      ])
+  /** The cells of the operations that were tested, and one for each claim of an oracle that has
+   *  tested no such promise. */
+  listCells(cases: readonly Result[] = [], oracles: readonly Tester[] = []): Cell[] {
+    const cells = this.#cells.filter(({ operation }) => !this.#skipped.has(operation))
+    const idle = this.#isWhole ? listIdleClaims(cells, cases, oracles) : []
+    return [...cells, ...idle].map((cell) => {
+      const reason = cell.reason ?? this.#reasonFor(cell, cases, oracles)
+      return { ...cell, reason }
+    })
   }
 
-  #cell(operation: string, kind: Cell['kind'], name: string): Cell {
-    const seen = this.#counts.get(`${operation} ${kind} ${name}`) ?? 0
-    return { operation, kind, name, seen, reason: null }
-  }
-
-  #reasonFor(status: number): string | null {
-    if (status === 403 && !this.#hasRestrictedKey) return NO_RESTRICTED_KEY
-    return UNREACHABLE[status] ?? null
+  #reasonFor(
+    { operation, kind, name, claim }: Cell,
+    cases: readonly Result[],
+    oracles: readonly Tester[],
+  ): string | null {
+    const { hasRestrictedKey, isOwnService } = this.#extent
+    if (claim === 'status' && name === '403' && !hasRestrictedKey) return NO_RESTRICTED_KEY
+    if (claim === 'status') return UNREACHABLE[name] ?? null
+    if (kind === 'event' || claim === 'response optional') return null
+    if (!isOwnService) return 'is demanded only of the service that the command starts'
+    if (!this.#isWhole && !this.#operations.some(({ id }) => id === operation))
+      return 'is demanded only of a run of all operations'
+    const testers = listTesters(oracles, claim)
+    if (testers.includes(CONFORMANCE) || testers.includes(DREDD)) return null
+    const own = cases.filter((one) => testers.some((tester) => tester.name === one.name))
+    if (own.length === 0) return 'has an oracle that had nothing to check'
+    if (own.some(({ failures }) => failures.length > 0)) return 'has an oracle that failed'
+    if (testers.every(({ isRandom }) => isRandom)) return 'is tested by random requests only'
+    return null
   }
 }
 
-/** Whether the cell must occur, but did not. */
+/** The result of an oracle for an operation. */
+interface Result {
+  name: string
+  failures: readonly unknown[]
+}
+
+/** An oracle must not say that it tests promises that it does not test. */
+function listIdleClaims(
+  cells: Cell[],
+  cases: readonly Result[],
+  oracles: readonly Tester[],
+): Cell[] {
+  const ran = oracles.filter((oracle) => cases.some(({ name }) => name === oracle.name))
+  return ran.flatMap(({ name, tests = [] }) =>
+    tests.flatMap((claim): Cell[] => {
+      const claimed = cells.filter((cell) => cell.claim === claim && cell.reason === null)
+      if (claimed.length === 0 || claimed.some(({ oracles: own }) => name in own)) return []
+      return [
+        { operation: name, kind: 'rule', name: '', claim, seen: 0, oracles: {}, reason: null },
+      ]
+    }),
+  )
+}
+
+function count(cell: Cell, oracle: string): void {
+  cell.seen += 1
+  cell.oracles[oracle] = (cell.oracles[oracle] ?? 0) + 1
+}
+
+/** The values of a field that test a claim: by default, values that are not null. */
+const VALUES: Record<string, (value: unknown) => boolean> = {
+  nullable: (value) => value === null,
+  optional: () => true,
+  required: () => true,
+}
+const isPresent = (value: unknown): boolean => value !== null
+
+/** Whether the cell must be tested, but was not. */
 export function isMissing({ seen, reason }: Cell): boolean {
   return seen === 0 && reason === null
 }
 
-export function describeMissing({ kind, name }: Cell): string {
-  return `the ${kind} ${name} is documented, but never occurred`
+export function describeMissing({ kind, name, claim }: Cell): string {
+  const isOccurrence = ['status', 'event'].includes(kind) || claim === 'response optional'
+  if (isOccurrence) return `the ${kind} ${name} is documented, but never occurred`
+  return `no check tested "${claim}"${name && ` of ${name}`}`
 }
 
-/** Whether the cell did not occur, and need not. */
+/** Whether the cell was not tested, and need not be. */
 export function isExcused({ seen, reason }: Cell): boolean {
   return seen === 0 && reason !== null
 }

@@ -1,7 +1,7 @@
 /** Tests that the headers of a response have the values that the contract describes with `x-`
  *  words, such as `x-epoch-seconds`. */
 import type { Contract } from '../model/contract.ts'
-import type { OperationResponse } from '../model/operations.ts'
+import type { Operation, OperationResponse } from '../model/operations.ts'
 import {
   listCommonHeaders,
   listWordedHeaders,
@@ -26,6 +26,27 @@ export function assertHeaderMeanings(
   assertCommonHeaders(contract, request, response)
   const problem = declared && findHeaderProblem(declared, response.headers)
   if (problem !== undefined) throw broken(request, `${response.status}: ${problem}`)
+}
+
+/** Throws ContractBroken unless a response of a deprecated operation says since when it is deprecated
+ *  (RFC 9745), and when it will be removed (RFC 8594). */
+export function assertDeprecation(
+  { id, deprecation }: Operation,
+  request: Request,
+  { headers }: ReceivedResponse,
+): void {
+  if (deprecation === null) return
+  const { since, sunset } = deprecation
+  const expected = [
+    ['Deprecation', `@${Date.parse(since) / 1000}`],
+    ...(sunset === null ? [] : [['Sunset', new Date(sunset).toUTCString()]]),
+  ]
+  for (const [name = '', value] of expected)
+    if (headers.get(name) !== value)
+      throw broken(
+        request,
+        `${id} is deprecated, but ${name} is ${headers.get(name)}, not ${value}`,
+      )
 }
 
 /** The first header of the response whose value is wrong, and why. Undefined if all are right. */

@@ -28,9 +28,9 @@ import { urlChecks } from './oracles/urls.ts'
 import { limitChecks, randomValidChecks } from './oracles/valid-data.ts'
 import { webhookChecks } from './oracles/webhooks.ts'
 import { type Checks, hasParameter, type Run, type Target } from './run.ts'
+import { PRESENCE, prefixed, RESTRICTIONS, type Tester } from './testers.ts'
 
-export interface Oracle {
-  name: string
+export interface Oracle extends Tester {
   /** A sentence for the help. */
   promise: string
   isFor(operation: Operation, target: Target, contract: Contract): boolean
@@ -42,6 +42,11 @@ export interface Oracle {
   listChecks(run: Run, operation: Operation): Checks
 }
 
+const EXPORT_FILE_CLAIMS = [
+  ...['bytes', 'csv', 'escaped', 'filter_parameter', 'filters', 'format', 'lists', 'resource'],
+  ...['rows', 'sha256'],
+].map((key) => `x-export-file.${key}`)
+
 const always = (): boolean => true
 const isRead = ({ method }: Operation): boolean => method === 'get'
 
@@ -50,6 +55,14 @@ export const ORACLES: readonly Oracle[] = [
     name: 'accepts valid data at the limits',
     promise:
       'Valid data at each limit is accepted. The response and a GET have what was sent, and defaults for the rest.',
+    tests: [
+      ...prefixed('body', 'default', 'nullable', 'optional'),
+      'header location',
+      'x-record.created',
+      'x-record.initial',
+      'x-record.set_when',
+      'x-record.updated',
+    ],
     isFor: always,
     listChecks: limitChecks,
   },
@@ -62,6 +75,11 @@ export const ORACLES: readonly Oracle[] = [
   {
     name: 'refuses each invalid value',
     promise: 'Data with one fault gets 400 or 422.',
+    tests: [
+      'x-names-fields',
+      ...prefixed('body', 'required', ...RESTRICTIONS),
+      ...prefixed('parameter', ...RESTRICTIONS),
+    ],
     isFor: always,
     listChecks: invalidValueChecks,
   },
@@ -76,6 +94,7 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'Without a valid key: 401. Without the permission: 403, and nothing changes. A Read Only key can read. ' +
       'The case of the authentication scheme has no meaning.',
+    tests: ['x-permission', 'x-forbidden-with'],
     isFor: always,
     listChecks: keyChecks,
   },
@@ -84,6 +103,7 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'With --finance-none-key and --finance-read-key: users can do what their permissions allow, and get the ' +
       'same records.',
+    tests: ['x-permission', 'x-forbidden-with'],
     isFor: (_, { noPermissionKey }) => noPermissionKey !== undefined,
     needs: 'the options --finance-none-key and --finance-read-key',
     listChecks: permissionChecks,
@@ -101,6 +121,7 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'Rate limit headers count the requests of a user with all of their keys, and name the end of the window. ' +
       'X-Request-Id repeats that of the client.',
+    tests: ['x-echoes', 'x-counts-down', 'x-scope'],
     isFor: always,
     needs: 'a response header with x-echoes or x-counts-down',
     listChecks: headerChecks,
@@ -124,6 +145,7 @@ export const ORACLES: readonly Oracle[] = [
   {
     name: 'compares versions',
     promise: 'If-Match and If-None-Match take one tag, a list, a weak tag and *.',
+    tests: ['header etag'],
     // RFC 9110 §13.1 fixes these names, so no contract can choose others.
     isFor: (operation) => hasParameter(operation, 'If-None-Match', 'If-Match'),
     needs: 'an operation with the header If-Match or If-None-Match',
@@ -134,6 +156,7 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'A repeated or simultaneous request has one effect. A refused request leaves its key free. Another ' +
       'operation refuses the key.',
+    tests: ['x-idempotency-key', 'header idempotent-replayed'],
     isFor: (operation) => findIdempotencyKey(operation) !== undefined,
     needs: 'an operation with a header that has x-idempotency-key',
     listChecks: idempotencyChecks,
@@ -143,6 +166,7 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'Every filter, sort and page returns the right records, and meta the right counts, compared with the whole ' +
       'list. Also after updates and deletes, with values that must not match, and with more records than a page.',
+    tests: ['x-filter', 'sort', 'x-lists.items', 'x-lists.page', 'x-lists.sort', 'x-lists.meta'],
     isFor: isRead,
     needs: 'x-lists, and an operation that returns a list',
     listChecks: listContentChecks,
@@ -151,6 +175,12 @@ export const ORACLES: readonly Oracle[] = [
     name: 'exports the records of the list',
     promise:
       'The file of an export has the records of the list with the same filters, in the declared format.',
+    tests: [
+      'header repr-digest',
+      'x-record.finished_when',
+      'x-record.set_when',
+      ...EXPORT_FILE_CLAIMS,
+    ],
     isFor: (operation) => readExportFileWords(operation) !== undefined,
     needs: 'an operation with x-export-file',
     listChecks: exportFileChecks,
@@ -160,6 +190,7 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'An update changes the fields that were sent, null clears, and the time of the update becomes later. ' +
       'A merge patch changes single entries of maps.',
+    tests: ['body nullable', 'x-merge-patch', 'x-record.updated', 'header etag'],
     isFor: ({ method }) => method === 'patch',
     needs: 'an operation that updates a record, and one that returns it',
     listChecks: updateChecks,
@@ -169,6 +200,7 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'Unique values are unique, also after updates and deletions. Rules ' +
       'refuse what they name, and nothing else. The largest record is accepted. The errors name the field.',
+    tests: ['x-max-record-bytes', 'x-record.unique', 'x-refers-with', 'x-refusals'],
     isFor: ({ body }) => body !== null,
     needs: 'x-refusals with a condition, x-record with unique, x-refers-to or x-max-record-bytes',
     listChecks: ruleChecks,
@@ -177,6 +209,7 @@ export const ORACLES: readonly Oracle[] = [
     name: 'computes what the contract says',
     promise:
       'Computed fields have the values of their table, also in the event. Later updates do not change them.',
+    tests: ['x-record.computed'],
     isFor: ({ method }) => method === 'post',
     needs: 'x-record with computed',
     listChecks: computedChecks,
@@ -185,6 +218,7 @@ export const ORACLES: readonly Oracle[] = [
     name: 'changes states as declared',
     promise:
       'Each change of state that the contract allows is accepted, and each other one refused. Fixed fields stay.',
+    tests: ['x-record.fixed_when', 'x-record.states', 'x-refusals'],
     isFor: ({ method }) => method === 'patch',
     needs: 'x-record with states',
     listChecks: stateChecks,
@@ -201,6 +235,7 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'A deletion is refused while a record needs the deleted one. Otherwise all references to it become null, ' +
       'and no other record changes.',
+    tests: ['x-when-deleted'],
     isFor: ({ method }) => method === 'delete',
     needs: 'a reference with x-refers-to and x-when-deleted',
     listChecks: cascadeChecks,
@@ -210,6 +245,7 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'A change emits each declared event once, about the right record, with its data. A request that is refused, ' +
       'repeated or changes nothing emits none.',
+    tests: ['x-emits', 'x-emits-when', 'x-event-list'],
     isFor: ({ emits }) => emits.length > 0,
     needs: 'an operation with x-emits, and one with x-event-list',
     listChecks: eventChecks,
@@ -219,6 +255,8 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'Random sequences of creates, updates and deletes, also simultaneous ones, leave the records that a model ' +
       'computes. States, fixed fields, references and versions are as the contract says.',
+    isRandom: true,
+    tests: ['x-when-deleted'],
     isFor: ({ method }) => method === 'patch',
     needs: 'records at the top level with operations that create, return, update and delete them',
     listChecks: sequenceChecks,
@@ -227,6 +265,14 @@ export const ORACLES: readonly Oracle[] = [
     name: 'delivers its events',
     promise:
       'A webhook gets each event once, with the headers, signatures and body of asyncapi.yaml.',
+    tests: [
+      ...prefixed('event', 'const', ...PRESENCE, ...RESTRICTIONS),
+      ...prefixed('delivery', 'const', ...PRESENCE, ...RESTRICTIONS),
+      'x-equals',
+      'x-signature',
+      'x-time-of',
+      'x-trace-of',
+    ],
     isFor: ({ emits }, { createWebhook }) => emits.length > 0 && createWebhook !== undefined,
     needs: 'an operation with x-emits, one with x-event-list, and the option --webhook-secret',
     listChecks: deliveryChecks,
@@ -236,6 +282,7 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'Only a 2xx status within the time-out ends the attempts. Until then, the same bytes come again on the ' +
       'schedule of asyncapi.yaml.',
+    tests: ['x-retry-seconds', 'x-timeout-seconds'],
     isFor: (operation, { createWebhook }, contract) =>
       createWebhook !== undefined && isFirstEmitter(operation, contract),
     waits: true,
@@ -258,6 +305,7 @@ export const ORACLES: readonly Oracle[] = [
     name: 'refuses wrong references',
     promise:
       'No record can refer to a deleted record, or to one of another account. Each reference is tried alone.',
+    tests: ['x-refers-to'],
     isFor: ({ body }) => body !== null,
     needs: 'a field with x-refers-to, or the option --other-key',
     listChecks: referenceChecks,
@@ -266,6 +314,7 @@ export const ORACLES: readonly Oracle[] = [
     name: 'keeps accounts apart',
     promise:
       "With --other-key: the other account gets 404 for the run's records, and no list, filter or count has them.",
+    tests: ['x-scope'],
     isFor: (_, { otherKey }) => otherKey !== undefined,
     needs: 'the option --other-key',
     listChecks: isolationChecks,

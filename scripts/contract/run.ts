@@ -8,7 +8,7 @@ import { mapValues, type Schema } from '../model/schema.ts'
 import { meetsCondition, readRecordWords } from '../words/records.ts'
 import type { Validators } from './conformance.ts'
 import { assertStatus, type CheckName } from './contract-broken.ts'
-import type { Coverage } from './coverage.ts'
+import type { Coverage, Tests } from './coverage.ts'
 import type { Receiver, TestedWebhook } from './receiver.ts'
 import { collectionOf } from './record-kinds.ts'
 import type { ReceivedResponse, Request } from './request.ts'
@@ -61,7 +61,7 @@ export interface Options {
   minutes?: number
 }
 
-export interface Run {
+export interface Run extends Tests {
   contract: Contract
   validators: Validators
   target: Target

@@ -11,11 +11,12 @@
 import type { Operation } from '../model/operations.ts'
 import { assertConforms } from './conformance.ts'
 import { type CheckName, ContractBroken } from './contract-broken.ts'
-import { assertHeaderMeanings } from './header-meanings.ts'
+import { assertDeprecation, assertHeaderMeanings } from './header-meanings.ts'
 import { listOracles, type Oracle } from './oracles.ts'
 import type { Checks, Run, Target } from './run.ts'
 import { type Exchange, Sender } from './sender.ts'
 import { prepareRecords } from './test-records.ts'
+import { CONFORMANCE } from './testers.ts'
 import type { WebhookAccount } from './webhook-account.ts'
 
 /** Further failures of one case are dropped. */
@@ -125,7 +126,8 @@ async function performCase(
   { operation, name, listChecks }: PendingCase,
 ): Promise<Case | undefined> {
   const [countBefore, startedAt] = [sender.requestCount, performance.now()]
-  const { checkCount, failures } = await performChecks(run, listChecks(run, operation))
+  const own = { ...run, ...run.coverage.testsBy(name) }
+  const { checkCount, failures } = await performChecks(run, listChecks(own, operation))
   if (checkCount === 0 && failures.length === 0) return undefined
   return {
     operation: operation.id,
@@ -146,6 +148,7 @@ function newRun(
     ...setUp,
     records,
     otherRecords,
+    ...coverage.testsBy(CONFORMANCE.name),
     sendUnchecked: (request) => sender.send(request),
     findExchange: (request) => sender.findExchange(request),
     async send(operation, request) {
@@ -154,7 +157,13 @@ function newRun(
       assertConforms(validators, operation.id, request, response)
       const declared = operation.responses.find(({ status }) => status === response.status)
       assertHeaderMeanings(contract, declared, request, response)
-      if (response.status < 300) coverage.sawBody(operation.id, response.json)
+      coverage.testedHeaders(CONFORMANCE, operation.id, response.headers.keys())
+      if (response.status < 300) {
+        assertDeprecation(operation, request, response)
+        const { tested, testedFields } = coverage.testsBy(CONFORMANCE.name)
+        for (const word of ['x-deprecated-since', 'x-sunset']) tested(operation.id, word)
+        testedFields(operation.id, 'response', response.json)
+      }
       return response
     },
   }

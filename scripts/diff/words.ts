@@ -123,6 +123,7 @@ export const OTHER_WORDS: Record<string, string> = {
   'x-signature': 'keywords.ts compares it.',
   'x-subscribable': 'events.ts compares it.',
   'x-sunset': 'deprecations.ts compares it.',
+  'x-untested': 'It is about the contract tests.',
   'x-unmatched-requests': 'operations.ts compares it like the responses of an operation.',
 }
 

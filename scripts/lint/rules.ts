@@ -24,6 +24,7 @@ import {
   findUndescribed,
   findUnportableDefaults,
 } from './schemas.ts'
+import { findUntested } from './untested.ts'
 import { findMistypedWords } from './words.ts'
 
 /** Our rules by name, each with the function that finds what breaks it. */
@@ -53,6 +54,7 @@ export const rules: Record<string, (contract: Contract) => Finding[]> = {
   'sunset-in-time': findEarlySunsets,
   unreferenced: findUnusedComponents,
   'mistyped-word': findMistypedWords,
+  untested: findUntested,
 }
 
 /** Handler and test files are named after the operation ID. A verb and a noun tell them apart from

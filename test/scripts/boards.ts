@@ -33,7 +33,7 @@ interface Call {
 }
 
 const MAX_BODY_CHARACTERS = 1024 * 1024
-const MAX_KEY_CHARACTERS = 100
+const KEY_PATTERN = /^[\x21-\x7e]{1,100}$/
 const SEGMENTS = ['tasks', '{task_id}', 'jobs', '{job_id}']
 
 export async function startBoards({
@@ -68,7 +68,7 @@ export async function startBoards({
     if (status !== undefined) return { status }
     const body = parseJson(bodyText)
     if (operation.body && !isValid(operation, structuredClone(body))) return { status: 422 }
-    if (String(request.headers['x-idempotency'] ?? 'none').length > MAX_KEY_CHARACTERS)
+    if (!KEY_PATTERN.test(String(request.headers['x-idempotency'] ?? 'none')))
       return { status: 400 }
     const key = fault === 'ignores X-Idempotency' ? undefined : request.headers['x-idempotency']
     return performOnce(String(key ?? randomUUID()), path + bodyText, () =>

@@ -19,7 +19,7 @@ export interface DreddResult {
   /** Each begins with the operationId. */
   failures: string[]
   /** The declared responses that occurred as declared. */
-  passed: { operation: string; status: number }[]
+  passed: { operation: string; status: number; headers: string[] }[]
 }
 
 /** Sends every transaction that the contract declares for the operations `ids`, and checks the
@@ -63,7 +63,10 @@ export async function runDreddSuite(
     passed: passed.flatMap((id) => {
       const found = declared.get(id)
       if (found === undefined) return []
-      return [{ operation: found.operation.id, status: found.response.status }]
+      const { operation, response } = found
+      const headers = Object.values(response.headers).filter(({ required }) => required)
+      const names = headers.map(({ name }) => name)
+      return [{ operation: operation.id, status: response.status, headers: names }]
     }),
   }
 }

@@ -181,6 +181,7 @@ async function assertForbidden(
     const probe = { ...request, key }
     const { status } = await run.send(operation, probe)
     assertStatus(probe, status, { check, expected: 403, what })
+    for (const word of ['x-permission', 'x-forbidden-with']) run.tested(operation.id, word)
   })
 }
 

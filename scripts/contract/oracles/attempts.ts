@@ -226,6 +226,8 @@ async function assertAttempts(
   assertTraces(run, request, attempts, trace)
   if (receiver.attempts.some(({ path }) => path.endsWith(REDIRECTED_PATH)))
     throw broken(request, 'a delivery followed a redirect')
+  if (attempts.length > 1) run.tested('asyncapi.yaml', 'x-retry-seconds')
+  if (durationMs > 0) run.tested('asyncapi.yaml', 'x-timeout-seconds')
   const [attempt] = attempts as [Attempt]
   await assertDeliveryListed(run, list, request, { event, attempt })
   const isSent = response.status !== 0 && (response.delayMs ?? 0) <= timeoutMs

@@ -89,6 +89,7 @@ async function assertFieldCleared(
   const tag = before.headers.get('etag')
   if (tag !== null && after.headers.get('etag') === tag)
     throw broken(read, `${field} was cleared, but the ETag is still ${tag}`)
+  run.tested(kind.get.id, 'x-when-deleted', field)
 }
 
 /** Throws unless the service refuses to delete the record until the record that refers to it is
@@ -108,6 +109,7 @@ async function assertDeletionRefused(
   await run.send(blockingRemove, newRequest(run, blockingRemove, blocking.read.path))
   await remove(run, target, path, { status: target.remove.success.status, silent: [] })
   for (const other of others) await assertFieldCleared(run, other)
+  run.tested(link.kind.get.id, 'x-when-deleted', link.reference.field)
 }
 
 interface Outcome {

@@ -89,6 +89,7 @@ async function assertRow(
   const read = newRequest(run, kind.get, path)
   const { json } = await run.send(kind.get, read)
   assertValue(read, json, { name, value })
+  run.tested(kind.create.id, 'x-record.computed', name)
 }
 
 function toFields(run: Run, { kind, inputs }: Owner, row: unknown[]): JsonObject {

@@ -62,6 +62,7 @@ export async function* conditionChecks(run: Run, operation: Operation): AsyncGen
           expected: isMatch ? matched : unmatched,
           what: `${name}: ${what}`,
         })
+        run.tested(operation.id, 'header etag', 'ETag')
       },
     }
 }

@@ -117,6 +117,10 @@ export function assertAttempt(run: Run, request: Request, test: AttemptTest): vo
       .map((header) => findHeaderProblem(header, test))
       .find((found) => found !== undefined)
   if (problem !== undefined) throw broken(request, `the delivery of ${event.type}: ${problem}`)
+  run.testedFields(event.type, 'event', payloadOf(attempt))
+  run.testedFields(event.type, 'delivery', attempt.headers)
+  for (const { name, ...words } of test.headers)
+    for (const word of Object.keys(words)) run.tested(event.type, word, name)
 }
 
 function findPayloadProblem(

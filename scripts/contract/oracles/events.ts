@@ -167,7 +167,7 @@ async function assertEmits(
   const sentAt = Date.now()
   const { response, emitted } = await sendAndListen(run, list, operation, request)
   for (const { type } of emitted)
-    if (operation.emits.includes(type)) run.coverage.sawEvent(operation.id, type)
+    if (operation.emits.includes(type)) run.tested(operation.id, 'x-emits', type)
   const isDone = response.status === operation.success.status
   const after = (response.json ?? {}) as JsonObject
   const record = operation.method === 'delete' ? (before as JsonObject) : after
@@ -184,6 +184,8 @@ async function assertEmits(
       (event.resource === change.id ? findDataProblem(list, event, record) : undefined)
     if (problem !== undefined) throw broken(request, `emitted ${event.type}, whose ${problem}`)
   }
+  for (const { type } of emitted) run.tested(operation.id, 'x-emits-when', type)
+  if (emitted.length > 0) run.tested(list.operation.id, 'x-event-list')
 }
 
 function findTimeProblem(

@@ -7,7 +7,7 @@ import type { Operation } from '../../model/operations.ts'
 import { type ExportFileWords, readExportFileWords } from '../../words/export-files.ts'
 import { findItemSchema, type ListWords, readListWords } from '../../words/lists.ts'
 import { readPointer } from '../../words/read.ts'
-import { requestSchema } from '../../words/records.ts'
+import { readRecordWords, requestSchema } from '../../words/records.ts'
 import { assertStatus, ContractBroken, show } from '../contract-broken.ts'
 import { collectionOf, findOperation } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
@@ -15,6 +15,7 @@ import { type Check, newRequest, type Run, waitUntilFinished } from '../run.ts'
 import { chooseFilterings, chooseTogether, type Filtering } from './list-filter-values.ts'
 import { createSeeds } from './list-seeds.ts'
 import { ListUnderTest, MAX_PAGES } from './list-under-test.ts'
+import { assertRules } from './stored-values.ts'
 
 /** Formulas, and text that CSV must quote. */
 const TEXTS = [
@@ -143,11 +144,24 @@ async function assertExported(
       (isCsv
         ? findCsvProblem(exported, file, records, isEscaped)
         : findJsonProblem(exported, file, records))
-    if (problem === undefined) return
+    if (problem === undefined) return noteTested(run, tested, { record, file })
     const isStable = isDeepStrictEqual(records, await exported.list.readAll(query))
     if (isStable || tries === MAX_TRIES)
       throw new ContractBroken('exported_files', request, problem)
   }
+}
+
+/** Counts the promises that `assertExported` tests. */
+function noteTested(
+  run: Run,
+  { operation, get, words }: ExportUnderTest,
+  { record, file }: { record: JsonObject; file: ReceivedResponse },
+): void {
+  for (const word of Object.keys(words)) run.tested(operation.id, `x-export-file.${word}`)
+  for (const name of Object.keys(readRecordWords(run.contract, get).set_when ?? {}))
+    if (record[name] !== null) run.tested(get.id, 'x-record.set_when', name)
+  run.tested(get.id, 'x-record.finished_when')
+  if (file.headers.has('repr-digest')) run.tested(operation.id, 'header repr-digest', 'Repr-Digest')
 }
 
 async function requestFile(
@@ -169,6 +183,7 @@ async function requestFile(
   await waitUntilFinished(run, operation, filePath)
   const request = newRequest(run, operation, filePath)
   const record = (await run.send(get, newRequest(run, get, path))).json as JsonObject
+  assertRules(readRecordWords(run.contract, get), request, record)
   const file = await run.send(operation, request)
   assertStatus(request, file.status, {
     check: 'exported_files',

@@ -73,6 +73,7 @@ function* echoChecks(
       async perform() {
         const { probe, returned } = await send(value)
         if (returned !== value) throw broken(probe, `${name} is ${returned} instead of ${value}`)
+        run.tested(operation.id, 'x-echoes', name)
       },
     }
   yield {
@@ -128,7 +129,11 @@ async function assertCountsDown(
     const before = await read(first)
     await run.sendUnchecked(between)
     const after = await read(last)
-    if (after === before - fall) return
+    if (after === before - fall) {
+      run.tested(operation.id, 'x-counts-down', name)
+      if (first.key !== last.key) run.tested(operation.id, 'x-scope', name)
+      return
+    }
     problem = `${what}: ${name} is ${after} instead of ${before - fall}`
   }
   throw broken(last, problem)

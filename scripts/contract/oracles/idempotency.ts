@@ -49,7 +49,7 @@ async function assertRepeated(run: Run, operation: Operation, key: IdempotencyKe
         ? 'the same request returned another body the second time'
         : `the same request returned ${again.status} the second time`,
     )
-  assertMarked(request, key, { first, again })
+  assertMarked(run, operation, request, key, { first, again })
   for (const name of ['location', 'etag', 'content-type'])
     if (again.headers.get(name) !== first.headers.get(name))
       throw broken(request, `the replayed response has another ${name}`)
@@ -60,10 +60,13 @@ async function assertRepeated(run: Run, operation: Operation, key: IdempotencyKe
     expected: 422,
     what: `another request with a used ${key.name}`,
   })
+  run.tested(operation.id, 'x-idempotency-key', key.name)
 }
 
 /** Throws unless only the second response has the header of repeated responses. */
 function assertMarked(
+  run: Run,
+  operation: Operation,
   request: Request,
   { replayed }: IdempotencyKey,
   { first, again }: Record<'first' | 'again', ReceivedResponse>,
@@ -73,6 +76,7 @@ function assertMarked(
     throw broken(request, `the replayed response has no ${replayed}: true`)
   if (first.headers.get(replayed) !== null)
     throw broken(request, `the first response has ${replayed}`)
+  run.tested(operation.id, 'header idempotent-replayed', replayed)
 }
 
 async function assertFreeAfterError(

@@ -18,6 +18,7 @@ import {
   toSearch,
   toText,
 } from '../run.ts'
+import { type BrokenKeyword, listBroken } from '../values/broken-keywords.ts'
 import { invalidValues, type Mutation, objectMutations } from '../values/invalid-values.ts'
 import { limitValues, type NamedValue } from '../values/limit-values.ts'
 import { validInputs } from './valid-data.ts'
@@ -25,19 +26,39 @@ import { validInputs } from './valid-data.ts'
 export async function* invalidValueChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const request = await prepareRequest(run, operation)
   const body = JSON.parse(request.body ?? '{}')
-  const check = (what: string, probe: Request, field = fieldOf(what)): Check => ({
+  const schema = requestSchema(run.contract, operation)
+  const check = (
+    what: string,
+    probe: Request,
+    listOwn: () => BrokenKeyword[],
+    field = fieldOf(what),
+  ): Check => ({
     what,
-    perform: () => sendInvalid(run, operation, probe, field),
+    async perform() {
+      await sendInvalid(run, operation, probe, field)
+      const part = probe.body === request.body ? 'parameter' : 'body'
+      for (const { name, keyword } of listOwn())
+        run.tested(operation.id, `${part} ${keyword}`, name)
+    },
   })
-  for (const { what, field, applyTo } of listBodyMutations(run, operation))
-    yield check(what, { ...request, body: JSON.stringify(applyTo(body)) }, field)
-  if (operation.body !== null)
-    for (const value of [[], 'x', 1, null]) {
-      const text = JSON.stringify(value)
-      yield check(`is ${text}`, { ...request, body: text })
-    }
-  for (const { what, applyTo } of listParameterMutations(run, operation))
-    yield check(what, applyTo(request))
+  const bodies = [
+    ...listBodyMutations(run, operation).map(({ what, field, applyTo }) => ({
+      what,
+      field,
+      value: applyTo(body),
+    })),
+    ...(operation.body === null ? [] : [[], 'x', 1, null]).map((value) => ({
+      what: `is ${JSON.stringify(value)}`,
+      field: undefined,
+      value,
+    })),
+  ]
+  for (const { what, field, value } of bodies) {
+    const probe = { ...request, body: JSON.stringify(value) }
+    yield check(what, probe, () => listBroken(schema, value), field)
+  }
+  for (const { what, applyTo, broken } of listParameterMutations(run, operation))
+    yield check(what, applyTo(request), () => broken)
 }
 
 /** The field with which `what` begins, as in `title: is missing`. Undefined if there is none. */
@@ -92,6 +113,7 @@ async function sendInvalid(
       request,
       `the errors name ${fields.join(', ') || 'no field'} instead of ${field}`,
     )
+  run.tested(operation.id, 'x-names-fields')
 }
 
 function listBodyMutations({ contract }: Run, operation: Operation): Mutation[] {
@@ -101,6 +123,8 @@ function listBodyMutations({ contract }: Run, operation: Operation): Mutation[] 
 /** Turns a valid request into one with an invalid query or header. */
 interface ParameterMutation {
   what: string
+  /** What is wrong. Empty for a name that is wrong, not a value. */
+  broken: BrokenKeyword[]
   applyTo(valid: Request): Request
 }
 
@@ -113,17 +137,22 @@ function listParameterMutations(run: Run, operation: Operation): ParameterMutati
     const schema = parameterSchema(run, parameter)
     const [valid] = limitValues(schema)
     return [
-      ...invalidTexts(schema).map(({ what, value }) =>
-        withQuery(`${name}: ${what}`, [name, value]),
-      ),
+      ...invalidTexts(schema).map(({ what, value }) => ({
+        ...withQuery(`${name}: ${what}`, [name, value]),
+        broken: listBroken(schema, value, name),
+      })),
       withQuery(`${name}: twice`, [name, valid?.value], [name, valid?.value]),
     ]
   })
-  const headers = parametersIn(operation, 'header').flatMap((parameter) =>
-    invalidValues(parameterSchema(run, parameter))
+  const headers = parametersIn(operation, 'header').flatMap((parameter) => {
+    const schema = parameterSchema(run, parameter)
+    return invalidValues(schema)
       .filter(({ value }) => typeof value === 'string' && HEADER_TEXT.test(value))
-      .map(({ what, value }) => withHeader(`${parameter.name}: ${what}`, parameter.name, value)),
-  )
+      .map(({ what, value }) => ({
+        ...withHeader(`${parameter.name}: ${what}`, parameter.name, value),
+        broken: listBroken(schema, value, parameter.name),
+      }))
+  })
   const unknown = withQuery('an unknown parameter', ['not_a_parameter', 1])
   return [...query, ...listDoubleSorts(run, operation), unknown, ...headers]
 }
@@ -141,6 +170,7 @@ function listDoubleSorts(run: Run, operation: Operation): ParameterMutation[] {
 function withQuery(what: string, ...parameters: [string, unknown][]): ParameterMutation {
   return {
     what,
+    broken: [],
     applyTo: (valid) => ({
       ...valid,
       path: `${valid.path.split('?')[0]}?${toSearch(parameters)}`,
@@ -151,6 +181,7 @@ function withQuery(what: string, ...parameters: [string, unknown][]): ParameterM
 function withHeader(what: string, name: string, value: unknown): ParameterMutation {
   return {
     what,
+    broken: [],
     applyTo: (valid) => ({ ...valid, headers: { ...valid.headers, [name]: String(value) } }),
   }
 }

@@ -187,6 +187,7 @@ async function assertOwnKeys(
   const [ownId] = idsIn(ownResponse)
   if (ownId !== undefined && idsIn(otherResponse).has(ownId))
     throw broken(probe, `the response is that to a request of ${whose}`)
+  if (whose === 'another user') run.tested(operation.id, 'x-scope', name)
 }
 
 function broken(request: Request, message: string): ContractBroken {

@@ -160,11 +160,22 @@ export class ListUnderTest {
       const problem =
         this.#findMetaProblem(response, { ...page, total: expected.length }) ??
         this.#findItemsProblem(items, onPage)
-      if (problem === undefined) return
+      if (problem === undefined) return this.#noteTested({ filterings, sorts })
       if (tries === MAX_TRIES || isDeepStrictEqual(records, await this.readAll()))
         throw new ContractBroken('list_contents', request, problem)
       await delay(RETRY_DELAY_MS)
     }
+  }
+
+  /** Counts the promises that `assertPage` tests. Several filters together do not test each. */
+  #noteTested({ filterings = [], sorts = [] }: Selection): void {
+    const { id } = this.operation
+    for (const part of ['items', 'meta', 'page', ...(sorts.length > 0 ? ['sort'] : [])])
+      this.#run.tested('openapi.yaml', `x-lists.${part}`)
+    for (const option of sorts) this.#run.tested(id, 'sort', option)
+    const [first] = filterings
+    if (first && filterings.length === 1)
+      this.#run.tested(id, 'x-filter', first.filter.parameter.name)
   }
 
   /** The size of a page without the parameter. Undefined if the contract has no default. */

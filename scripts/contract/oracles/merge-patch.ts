@@ -119,6 +119,7 @@ async function assertMap(
   for (const { [name]: map } of [json, await readRecord(run, updated)])
     if (!isDeepStrictEqual(map, want))
       throw broken(request, `${name} is ${show(map)} instead of ${show(want)}`)
+  if (type !== undefined) run.tested('openapi.yaml', 'x-merge-patch')
 }
 
 /** A patch is valid by itself, but not together with the entries of the record. */

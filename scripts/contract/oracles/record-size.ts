@@ -42,6 +42,7 @@ export function* recordSizeChecks(run: Run, operation: Operation): Generator<Che
           await assertUpdateRefused(run, { update: operation, get }, request, expected)
         else await assertRefused(run, operation, request, expected)
       }
+      run.tested('openapi.yaml', 'x-max-record-bytes')
     },
   }
 }

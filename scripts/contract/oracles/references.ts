@@ -66,6 +66,7 @@ function unusable(
       await assertChangesNothing(run, { operation, path, key, check: 'isolation', what }, () =>
         assertRefused(run, operation, request, expected),
       )
+      run.tested(operation.id, 'x-refers-to', field)
     },
   }
 }

@@ -63,6 +63,7 @@ function* bodyRuleChecks(
       async perform() {
         const request = await requestWith(run, operation, body)
         await assertRefused(run, operation, request, { fields: [field], why })
+        run.tested(operation.id, 'x-refusals', field)
       },
     }
 }
@@ -83,6 +84,7 @@ function* entryChecks(
       const request = await requestWith(run, operation, { [list]: [first, second, second] })
       const fields = [1, 2].map((index) => field.replace('*', String(index)))
       await assertRefused(run, operation, request, { fields, why })
+      run.tested(operation.id, 'x-refusals', field)
     },
   }
   yield {
@@ -125,6 +127,7 @@ function* uniqueChecks(
     const expected = { fields: [field], why }
     if (operation !== update) await assertRefused(run, operation, request, expected)
     else await assertUpdateRefused(run, { update, get }, request, expected)
+    run.tested(operation.id, 'x-refusals', field)
   }
   const assertFree = async (value: string, what: string): Promise<void> => {
     await assertAccepted(run, operation, await send(value), what)
@@ -171,6 +174,7 @@ function togetherUnique(run: Run, create: Operation, { remove }: Kind, unique: s
       const { headers } = await assertAccepted(run, create, first, 'the first record')
       const why = `${unique.join(' and ')} must be unique`
       await assertRefused(run, create, first, { fields: unique, why })
+      run.tested(create.id, 'x-record.unique')
       const taken = JSON.parse(first.body ?? '{}') as JsonObject
       for (const name of unique.length > 1 ? unique : []) {
         const request = await requestWith(run, create, { [name]: taken[name] })
@@ -202,6 +206,7 @@ function* referenceChecks(run: Run, operation: Operation): Generator<Check> {
               const request = await requestWith(run, operation, { [field]: id })
               const why = `it must refer to a record with ${name} ${value}`
               await assertRefused(run, operation, request, { fields: [field], why })
+              run.tested(operation.id, 'x-refers-with', field)
             },
           }
     if (schema.format === 'uuid')

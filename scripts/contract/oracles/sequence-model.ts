@@ -219,6 +219,8 @@ export class RecordModel {
     const response = await this.#step(`delete ${name}`, remove, request)
     const reason = blocking && `a ${blocking.record.kind.name} refers to it`
     assertOutcome(remove, request, response, refusal(422, reason))
+    for (const { record: other, reference } of referring)
+      this.#run.tested(other.kind.get.id, 'x-when-deleted', reference.field)
     if (blocking === undefined) {
       record.isDeleted = true
       this.#expectEvents(remove, record)

@@ -96,6 +96,7 @@ async function assertCannotFollow(
   const request = newRequest(run, kind.update, path, { body: { [name]: to } })
   const why = `${name} ${to} cannot follow ${from}`
   await assertUpdateRefused(run, kind, request, { fields: [name], why })
+  for (const word of ['x-record.states', 'x-refusals']) run.tested(kind.update.id, word, name)
 }
 
 /** Throws unless an update to the present state changes nothing. */
@@ -130,6 +131,7 @@ async function assertFixed(
   const expected = { fields: [field], why: `${field} cannot change in this state` }
   if (isFixed) await assertUpdateRefused(run, kind, send(other), expected)
   else await assertAccepted(run, update, send(other), `a new value of ${field}`)
+  if (isFixed) run.tested(update.id, 'x-record.fixed_when', field)
 }
 
 /** The states of `name` that a record of the kind can reach. */

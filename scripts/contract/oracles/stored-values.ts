@@ -37,6 +37,27 @@ export async function assertStored(
   assertRules(words, request, record)
   if (operation.method === 'post') assertNew(run, operation, { request, sent, response })
   await assertReadable(run, operation, request, response)
+  noteTested(run, operation, sent, record)
+}
+
+/** Counts the promises that `assertStored` tests. */
+function noteTested(run: Run, operation: Operation, sent: JsonObject, record: JsonObject): void {
+  const { id } = operation
+  const { properties = {} } = requestSchema(run.contract, operation)
+  const { set_when = {}, ...words } = readRecordWords(run.contract, operation)
+  for (const name of Object.keys(set_when))
+    if (record[name] !== null) run.tested(id, 'x-record.set_when', name)
+  for (const [name, schema] of Object.entries(properties)) {
+    if (sent[name] === null) run.tested(id, 'body nullable', name)
+    if (name in sent) continue
+    run.tested(id, 'body optional', name)
+    if (operation.method === 'post' && name in record && readDefault(schema) !== undefined)
+      run.tested(id, 'body default', name)
+  }
+  if (operation.method !== 'post') return
+  for (const word of ['created', 'updated']) run.tested(id, `x-record.${word}`)
+  for (const name of Object.keys(words.initial ?? {}))
+    if (!(name in sent)) run.tested(id, 'x-record.initial', name)
 }
 
 interface Write {
@@ -134,6 +155,7 @@ async function assertReadable(
     expected: get.success.status,
     what: 'GET of the written record',
   })
+  if (operation.method === 'post') run.tested(operation.id, 'header location', 'Location')
   const stored = read.json as JsonObject
   const { finished_when } = readRecordWords(run.contract, operation)
   if (finished_when && !meetsCondition(record, finished_when)) {
@@ -150,6 +172,8 @@ async function assertReadable(
   const [written, current] = [response, read].map(({ headers }) => headers.get('etag'))
   if (written !== current && operation.success.headers.etag && get.success.headers.etag)
     throw broken(probe, `GET returned the ETag ${current}, but the write ${written}`)
+  if (written !== null && current !== null)
+    for (const { id } of [operation, get]) run.tested(id, 'header etag', 'ETag')
 }
 
 /** The GET of the written record, and its path. */

@@ -64,6 +64,8 @@ async function updateOne(
   if (response.status !== operation.success.status) return
   const after = response.json as JsonObject
   assertChanges(run, operation, { request, before, after })
+  const { updated = '' } = readRecordWords(run.contract, operation)
+  if (before[updated] !== after[updated]) run.tested(operation.id, 'x-record.updated')
   const [oldTag, newTag] = [first, response].map(({ headers }) => headers.get('etag'))
   if (newTag !== null && newTag === oldTag && !isDeepStrictEqual(before, after))
     throw broken(request, `the record changed, but its ETag is still ${newTag}`)

@@ -97,7 +97,13 @@ function setField(name: string, { what, value, at }: NamedValue): Mutation {
   }
 }
 
-const WRONG_FORMATS: Record<string, string[]> = {
+/** Valid texts of at least `length` characters, by format. */
+const LONG_TEXTS: Record<string, (length: number) => string[]> = {
+  email: (length) => [toEmail(length)],
+  'date-time': (length) => [`2026-03-02T09:30:00.${'0'.repeat(length)}Z`],
+}
+
+export const WRONG_FORMATS: Record<string, string[]> = {
   uuid: ['not-a-uuid', `${SAMPLES.uuid}0`],
   email: ['nobody', 'a@', '@example.com', 'a b@example.com'],
   'date-time': [
@@ -116,7 +122,7 @@ function invalidTexts(schema: Schema): NamedValue[] {
     values.map((value) => ({ what, value }))
   if (schema.enum) return named(['none_of_these', ''], 'is not in its enumeration')
   if (format !== undefined) {
-    const long = format === 'email' && maxLength !== undefined ? [toEmail(maxLength + 1)] : []
+    const long = maxLength === undefined ? [] : (LONG_TEXTS[format]?.(maxLength + 1) ?? [])
     return [
       ...named(WRONG_FORMATS[format] ?? [], `is no valid ${format}`),
       ...named(long, `${long[0]?.length} characters`),
@@ -130,7 +136,7 @@ function invalidTexts(schema: Schema): NamedValue[] {
     what: `${length} characters`,
     value: 'x'.repeat(length),
   }))
-  const mismatches = ['', '!', ' ', '\u00fc', 'x\n', '\u00a0\t\n'].filter(
+  const mismatches = ['', '!', ' ', '\u00fc', 'x x', 'x\n', '\u00a0\t\n'].filter(
     (text) => pattern !== undefined && !new RegExp(pattern, 'u').test(text),
   )
   const unmatched = [...lengths, ...named(mismatches, 'does not match its pattern')]

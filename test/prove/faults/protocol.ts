@@ -1,6 +1,6 @@
 /** Seeded faults of statuses, media types, methods and the form of responses. */
 
-import { listOptionalFields } from '../../../scripts/contract/response-fields.ts'
+import { listPromises } from '../../../scripts/contract/promises.ts'
 import type { Contract } from '../../../scripts/model/contract.ts'
 import { type ProxyResponse, parseObject } from '../faulty-proxy.ts'
 import { isFor, onBody, onHeaders, onRequest, onSuccess, pathOf, withOtherId } from '../hooks.ts'
@@ -105,7 +105,9 @@ export function protocolFaults(contract: Contract): SeededFault[] {
 export function optionalFieldFaults(contract: Contract): SeededFault[] {
   return contract.operations
     .flatMap((operation) =>
-      listOptionalFields(contract, operation)
+      listPromises(contract)
+        .filter(({ subject, claim }) => subject === operation.id && claim === 'response optional')
+        .map(({ name }) => name)
         .filter((field) => !field.includes('.'))
         .flatMap((field) =>
           faults(operation, {
