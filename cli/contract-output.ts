@@ -2,7 +2,13 @@
 import { isExcused } from '../scripts/contract/coverage.ts'
 import { describeRefusal } from '../scripts/contract/refusals.ts'
 import { type Cause, listCauses } from '../scripts/contract/report/causes.ts'
-import { describeUnused, listStatuses, type Report } from '../scripts/contract/report/report.ts'
+import { formatPromises } from '../scripts/contract/report/promises.ts'
+import {
+  describeUnused,
+  listOperations,
+  listStatuses,
+  type Report,
+} from '../scripts/contract/report/report.ts'
 import { formatTable } from './shell.ts'
 
 /** The document of `--json`. */
@@ -31,6 +37,7 @@ export function formatReport(report: Report, presentation: Presentation = {}): s
   const { untested, unused, refusals } = report
   const details = [
     ...formatMatrix(report),
+    formatPromises(report.cells),
     ...refusals.map((refusal) => `Note  ${refusal.operation}: ${describeRefusal(refusal)}`),
   ]
   return [
@@ -75,7 +82,11 @@ const indent = (text: string): string => text.replace(/^/gm, '      ')
 /** Explains the "-" in each column of the matrix. A column is a status, and the reason depends on
  *  the status alone. */
 function formatExcuses({ cells }: Report): string[] {
-  const reasons = new Map(cells.filter(isExcused).map(({ name, reason }) => [name, reason]))
+  const reasons = new Map(
+    cells
+      .filter((cell) => isExcused(cell) && cell.kind === 'status')
+      .map(({ name, reason }) => [name, reason]),
+  )
   const lines = [...reasons].map(
     ([name, reason]) => `"-" under ${name}: not required, because this status ${reason}.`,
   )
@@ -86,7 +97,7 @@ function formatExcuses({ cells }: Report): string[] {
 function formatMatrix(report: Report): string[] {
   const { cells } = report
   const columns = listStatuses(cells)
-  const ids = [...new Set(cells.map(({ operation }) => operation))]
+  const ids = listOperations(cells)
   const rows = ids.map((id) => {
     const cellsOfRow = cells.filter(({ operation }) => operation === id)
     const statusCells = cellsOfRow.filter(({ kind }) => kind === 'status')

@@ -1,7 +1,8 @@
 /** The matrix of a run as HTML, which stands above the results. */
 import { escaped } from '../../report/junit.ts'
 import { type Cell, isExcused, isMissing } from '../coverage.ts'
-import { listStatuses, type Report } from './report.ts'
+import { promisesSection } from './promises.ts'
+import { listOperations, listStatuses, type Report } from './report.ts'
 
 /** How often each documented status and event of each operation occurred. */
 export function matrixSection({ url, seed, cases, cells }: Report): string {
@@ -10,7 +11,7 @@ export function matrixSection({ url, seed, cases, cells }: Report): string {
     cases
       .filter(({ operation }) => operation === id)
       .reduce((sum, { failures }) => sum + failures.length, 0)
-  const rows = [...new Set(cells.map(({ operation }) => operation))].map((id) =>
+  const rows = listOperations(cells).map((id) =>
     matrixRow(
       id,
       statuses,
@@ -35,7 +36,8 @@ ${rows.join('\n')}
   <span class="missing">0</span>: must occur, but did not.
   <span class="excused">–</span>: need not occur, for one of these reasons:
 </p>
-${reasonList(cells)}`
+${reasonList(cells.filter(({ kind }) => kind === 'status'))}
+${promisesSection(cells)}`
 }
 
 const STYLE = `

@@ -37,6 +37,12 @@ export function describeUnused({ needs }: UnusedOracle): string {
   return `had nothing to check; it needs ${needs}`
 }
 
+/** The rows of the matrix. */
+export function listOperations(cells: Cell[]): string[] {
+  const statuses = cells.filter(({ kind }) => kind === 'status')
+  return [...new Set(statuses.map(({ operation }) => operation))]
+}
+
 /** The statuses in the matrix, sorted. */
 export function listStatuses(cells: Cell[]): string[] {
   return [...new Set(cells.filter(({ kind }) => kind === 'status').map(({ name }) => name))].sort()

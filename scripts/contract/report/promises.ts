@@ -1,0 +1,65 @@
+/** Which promises of the contract a run tested: as text, and as a section of the HTML report. */
+import { escaped } from '../../report/junit.ts'
+import { type Cell, isExcused } from '../coverage.ts'
+
+/** The promises with one claim. */
+interface Row {
+  claim: string
+  cells: Cell[]
+  /** The number of tested promises. */
+  tested: number
+  oracles: string[]
+}
+
+function listRows(cells: Cell[]): Row[] {
+  return [...Map.groupBy(cells, ({ claim }) => claim)].map(([claim, own]) => ({
+    claim,
+    cells: own,
+    tested: own.filter(({ seen }) => seen > 0).length,
+    oracles: [...new Set(own.flatMap(({ oracles }) => Object.keys(oracles)))],
+  }))
+}
+
+/** Counts the promises, and names those that were not tested and need not be. */
+export function formatPromises(cells: Cell[]): string {
+  const tested = cells.filter(({ seen }) => seen > 0).length
+  const untested = [...listReasons(cells)].map(
+    ([reason, claims]) => `${claims.join(', ')} (${reason})`,
+  )
+  const others = untested.length > 0 ? ` Not tested: ${untested.join('; ')}.` : ''
+  return `${tested} of ${cells.length} promises of the contract tested.${others}`
+}
+
+/** The claims of the untested promises, apart from statuses, by reason. */
+function listReasons(cells: Cell[]): Map<string, string[]> {
+  const excused = cells.filter((cell) => isExcused(cell) && cell.kind !== 'status')
+  const groups = Map.groupBy(excused, ({ reason }) => (reason ?? '').replace(/\.$/, ''))
+  return new Map(
+    [...groups].map(([reason, own]) => [reason, [...new Set(own.map(({ claim }) => claim))]]),
+  )
+}
+
+export function promisesSection(cells: Cell[]): string {
+  const rows = listRows(cells).map(
+    ({ claim, cells: own, tested, oracles }) => `<tr>
+  <th scope="row">${escaped(claim)}</th>
+  <td class="${tested === own.length ? 'seen' : 'missing'}">${tested} of ${own.length}</td>
+  <td class="events">${escaped(oracles.join(', ') || 'none')}${untestedList(own)}</td>
+</tr>`,
+  )
+  return `<details><summary>${escaped(formatPromises(cells))}</summary>
+<table class="matrix">
+<tr><th>promise</th><th>tested</th><th>by</th></tr>
+${rows.join('\n')}
+</table>
+</details>`
+}
+
+function untestedList(cells: Cell[]): string {
+  const untested = cells.filter(({ seen }) => seen === 0)
+  const items = untested.map(
+    ({ operation, name, reason }) =>
+      `<li>${escaped(`${operation} ${name}: ${reason ?? 'not tested'}`)}</li>`,
+  )
+  return items.length === 0 ? '' : `<ul>${items.join('')}</ul>`
+}
