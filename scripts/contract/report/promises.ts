@@ -1,6 +1,6 @@
 /** Which promises of the contract a run tested: as text, and as a section of the HTML report. */
 import { escaped } from '../../report/junit.ts'
-import { type Cell, isExcused } from '../coverage.ts'
+import { type Cell, isExcused, isMissing } from '../coverage.ts'
 
 /** The promises with one claim. */
 interface Row {
@@ -43,7 +43,7 @@ export function promisesSection(cells: Cell[]): string {
   const rows = listRows(cells).map(
     ({ claim, cells: own, tested, oracles }) => `<tr>
   <th scope="row">${escaped(claim)}</th>
-  <td class="${tested === own.length ? 'seen' : 'missing'}">${tested} of ${own.length}</td>
+  <td class="${classOf(own)}">${tested} of ${own.length}</td>
   <td class="events">${escaped(oracles.join(', ') || 'none')}${untestedList(own)}</td>
 </tr>`,
   )
@@ -55,11 +55,17 @@ ${rows.join('\n')}
 </details>`
 }
 
+function classOf(cells: Cell[]): string {
+  if (cells.some(isMissing)) return 'missing'
+  return cells.some(isExcused) ? 'excused' : 'seen'
+}
+
 function untestedList(cells: Cell[]): string {
   const untested = cells.filter(({ seen }) => seen === 0)
   const items = untested.map(
     ({ operation, name, reason }) =>
       `<li>${escaped(`${operation} ${name}: ${reason ?? 'not tested'}`)}</li>`,
   )
-  return items.length === 0 ? '' : `<ul>${items.join('')}</ul>`
+  if (items.length === 0) return ''
+  return `<details><summary>${items.length} not tested</summary><ul>${items.join('')}</ul></details>`
 }
