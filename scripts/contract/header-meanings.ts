@@ -12,7 +12,8 @@ import { ContractBroken } from './contract-broken.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 import { isValid } from './values/validity.ts'
 
-/** `Date` has whole seconds, and a response takes time. */
+/** `Date` has whole seconds. The duration of the request comes on top: the service can compute a value
+ *  when the request begins, and `Date` when it ends. */
 const CLOCK_TOLERANCE_SECONDS = 5
 
 /** Throws ContractBroken unless the contract allows the values of the response headers. Checks the
@@ -24,7 +25,7 @@ export function assertHeaderMeanings(
   response: ReceivedResponse,
 ): void {
   assertCommonHeaders(contract, request, response)
-  const problem = declared && findHeaderProblem(declared, response.headers)
+  const problem = declared && findHeaderProblem(declared, response)
   if (problem !== undefined) throw broken(request, `${response.status}: ${problem}`)
 }
 
@@ -52,11 +53,11 @@ export function assertDeprecation(
 /** The first header of the response whose value is wrong, and why. Undefined if all are right. */
 export function findHeaderProblem(
   declared: OperationResponse,
-  headers: Headers,
+  response: Pick<ReceivedResponse, 'headers' | 'durationMs'>,
 ): string | undefined {
   for (const header of listWordedHeaders(declared)) {
-    const value = headers.get(header.name)
-    const problem = value === null ? undefined : findProblem(header, value, headers)
+    const value = response.headers.get(header.name)
+    const problem = value === null ? undefined : findProblem(header, value, response)
     if (problem !== undefined) return `${header.name} is ${value}, ${problem}`
   }
   return undefined
@@ -76,23 +77,28 @@ function assertCommonHeaders(
 }
 
 /** Why the value is wrong. Undefined if it is right. */
-function findProblem(header: WordedHeader, value: string, headers: Headers): string | undefined {
+function findProblem(
+  header: WordedHeader,
+  value: string,
+  { headers, durationMs }: Pick<ReceivedResponse, 'headers' | 'durationMs'>,
+): string | undefined {
+  const clockTolerance = CLOCK_TOLERANCE_SECONDS + durationMs / 1000
   const date = Date.parse(headers.get('date') ?? '')
   const nowSeconds = (Number.isNaN(date) ? Date.now() : date) / 1000
   const { 'x-epoch-seconds': epoch, 'x-at-most': most, 'x-parameters': parameters = {} } = header
   // The negated comparisons also find values that are no numbers: NaN.
   if (epoch) {
     const secondsAhead = Number(value) - nowSeconds
-    if (!(secondsAhead >= -CLOCK_TOLERANCE_SECONDS))
+    if (!(secondsAhead >= -clockTolerance))
       return 'which is in the past: it must be in seconds since 1970'
-    if (secondsAhead > epoch.at_most_ahead + CLOCK_TOLERANCE_SECONDS)
+    if (secondsAhead > epoch.at_most_ahead + clockTolerance)
       return `which is more than ${epoch.at_most_ahead} seconds ahead`
   }
   if (most !== undefined && !(Number(value) <= most)) return `which is more than ${most}`
   for (const [name, meaning] of Object.entries(parameters)) {
     const actual = new RegExp(`;${name}=(\\d+)`).exec(value)?.[1]
     const expected = expectedParameter(meaning, headers, nowSeconds)
-    const tolerance = meaning.seconds_until === undefined ? 0 : CLOCK_TOLERANCE_SECONDS
+    const tolerance = meaning.seconds_until === undefined ? 0 : clockTolerance
     if (expected !== undefined && !(Math.abs(Number(actual) - expected) <= tolerance))
       return `whose ${name} must be ${Math.round(expected)}`
   }

@@ -92,6 +92,7 @@ export class HttpClient {
 
   async #send(request: Request, agent: http.Agent): Promise<ReceivedResponse> {
     const { method, path, headers, body, key } = request
+    const startedAt = performance.now()
     const sent = this.#http.request(this.#url + path, {
       method,
       agent,
@@ -118,6 +119,7 @@ export class HttpClient {
       headers: toHeaders(response.rawHeaders),
       text,
       json: parseJson(text),
+      durationMs: performance.now() - startedAt,
     }
   }
 }

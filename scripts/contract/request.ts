@@ -23,6 +23,8 @@ export interface ReceivedResponse {
   text: string
   /** Undefined unless the body is JSON. */
   json: unknown
+  /** From sending the request to the end of the response. */
+  durationMs: number
 }
 
 /** The most bytes of a request body. A longer one gets 413. */

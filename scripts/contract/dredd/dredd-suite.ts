@@ -31,7 +31,7 @@ export async function runDreddSuite(
   onTransaction?: (operation: string) => void,
 ): Promise<DreddResult> {
   const client = new HttpClient(servers.app.url, [])
-  const declared = new Map<string, DeclaredResponse>()
+  const declared = new Map<string, DeclaredResponse & { startedAt: number }>()
   const {
     statistics,
     passed,
@@ -41,12 +41,14 @@ export async function runDreddSuite(
     async prepare(transaction) {
       const response = declaredResponse(contract, transaction)
       onTransaction?.(response.operation.id)
-      declared.set(transaction.id, response)
+      declared.set(transaction.id, { ...response, startedAt: performance.now() })
       await prepare({ contract, servers, client }, transaction, response)
     },
     findProblem({ id, real }) {
-      const { response } = declared.get(id) ?? {}
-      return response && real && findHeaderProblem(response, new Headers(real.headers))
+      const { response, startedAt = 0 } = declared.get(id) ?? {}
+      if (!response || !real) return undefined
+      const durationMs = performance.now() - startedAt
+      return findHeaderProblem(response, { headers: new Headers(real.headers), durationMs })
     },
   }).finally(() => client.close())
   const failures = failed.map(
