@@ -7,7 +7,7 @@ unit=${!#}
 pid_file=$MACHINE/$unit.pid
 
 setting() {
-  sed --quiet "s#/usr/bin/node#$NODE#; s#\(/etc/\|/opt/\|/var/\)#$MACHINE\1#g; s/^$1=//p" \
+  sed --quiet "s#\(/etc/\|/opt/\|/var/\)#$MACHINE\1#g; s#/usr/bin/node#$NODE#; s/^$1=//p" \
     "$MACHINE/etc/systemd/system/$unit.service"
 }
 
