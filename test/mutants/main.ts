@@ -19,7 +19,7 @@ import {
   reachOf,
   type TestChoice,
 } from './measure.ts'
-import { describeMutant, formatReport, formatScores } from './report.ts'
+import { describeControls, describeMutant, formatReport, formatScores } from './report.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const OPERATION_IDS = Object.keys(operations)
@@ -84,7 +84,7 @@ await runSample(chooseSample(learned))
 const results = await readResults()
 const reaches = learned.mutants.map((mutant) => reachOf(learned, mutant))
 await writeFile(`${name}.md`, formatReport(seed, reaches, results))
-console.log(`\n${formatScores(results)}\n\nReport: ${name}.md`)
+console.log(`\n${formatScores(results)}\n\n${describeControls(results)}\n\nReport: ${name}.md`)
 const isFound = ({ contract }: Result) => contract.failure !== null
 if (results.length >= CONCLUSIVE_COUNT && !results.some(isFound)) {
   console.error('The contract tests found no mutant at all: this tool is broken.')

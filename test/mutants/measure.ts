@@ -6,6 +6,9 @@ import { limitFor, runContract, runTests } from './runs.ts'
 
 const FIRST_OPERATIONS = 6
 const TEST_SECONDS = 30
+/** One mutant in so many also gets a run without it. The failures of these runs say how many mutants
+ *  count as found by mistake. */
+const MUTANTS_PER_CONTROL = 10
 /** Until a test file has loaded the service. */
 const IMPORT_SECONDS = 2
 
@@ -26,6 +29,8 @@ export interface Result {
   contract: Outcome
   /** Null: the tests did not run. */
   tests: Outcome | null
+  /** The contract tests without the mutant. Null: they did not run. */
+  control: Outcome | null
 }
 
 /** Which mutants to run against the tests: `missed` are those that the contract tests miss. */
@@ -41,15 +46,19 @@ export async function measure(
 ): Promise<Result> {
   const ids = listReaching(learned, mutant)
   const few = chooseFirst(ids, learned, mutant, tags)
-  let contract = await testContract(learned, mutant, few, false)
+  const needsControl = Number(mutant.id) % MUTANTS_PER_CONTROL === 0
+  const control = needsControl
+    ? await testContract(learned, mutant, few, { withDredd: false, isControl: true })
+    : null
+  let contract = await testContract(learned, mutant, few, { withDredd: false })
   const isTested = choice === 'all' || (choice === 'missed' && contract.failure === null)
   const tests = isTested ? await testTests(learned, mutant) : null
   if (contract.failure === null && tests?.failure !== null) {
-    const whole = await testContract(learned, mutant, ids, true)
+    const whole = await testContract(learned, mutant, ids, { withDredd: true })
     contract = { ...whole, seconds: Math.round(contract.seconds + whole.seconds) }
   }
   if (contract.failure === null && tests !== null) await confirm(learned, tests)
-  return { mutant, reach: reachOf(learned, mutant), contract, tests }
+  return { mutant, reach: reachOf(learned, mutant), contract, tests, control }
 }
 
 /** Removes the failure of a test that fails without a mutant, too, for example on a busy machine. */
@@ -94,14 +103,17 @@ async function testContract(
   { copy, operations }: Learned,
   mutant: Mutant,
   ids: string[],
-  withDredd: boolean,
+  { withDredd, isControl = false }: { withDredd: boolean; isControl?: boolean },
 ): Promise<Outcome> {
   if (ids.length === 0) return { failure: null, ran: [], seconds: 0 }
   const startedAt = performance.now()
   const { failure } = await runContract(
     copy,
-    { ids, seed: 1, withDredd },
-    { mutant: mutant.id, limitSeconds: limitFor(sumSeconds(operations, ids)) },
+    { ids, seed: Number(mutant.id), withDredd },
+    {
+      mutant: isControl ? undefined : mutant.id,
+      limitSeconds: limitFor(sumSeconds(operations, ids)),
+    },
   )
   return { failure, ran: ids, seconds: secondsSince(startedAt) }
 }

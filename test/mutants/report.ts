@@ -23,10 +23,20 @@ export function formatReport(seed: number, reaches: MutantReach[], results: Resu
     formatScores(results),
     '```',
     '',
+    describeControls(results),
+    '',
     `## Found by tests only: ${missed.length}`,
     ...missed.flatMap(formatMissed),
     '',
   ].join('\n')
+}
+
+/** How often the contract tests failed without a mutant: so many of the found ones are mistakes. */
+export function describeControls(results: Result[]): string {
+  const controls = results.flatMap(({ control }) => control ?? [])
+  const failed = controls.filter(({ failure }) => failure !== null)
+  const failures = failed.map(({ failure }) => `\n- ${failure}`).join('')
+  return `Without a mutant, ${failed.length} of ${controls.length} runs failed.${failures}`
 }
 
 function isMissed({ contract, tests }: Result): boolean {
