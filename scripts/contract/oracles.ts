@@ -112,7 +112,8 @@ export const ORACLES: readonly Oracle[] = [
     name: 'refuses other URLs and methods',
     promise:
       'Unknown IDs get 404, broken URLs 400 or 414, and other methods 405 with Allow. The longest URL is accepted, ' +
-      'and a parameter without = is empty.',
+      'a parameter without = is empty, and lists of values are accepted in all their spellings.',
+    tests: ['x-list-parameters'],
     isFor: always,
     listChecks: urlChecks,
   },
@@ -121,7 +122,7 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'Rate limit headers count the requests of a user with all of their keys, and name the end of the window. ' +
       'X-Request-Id repeats that of the client.',
-    tests: ['x-echoes', 'x-counts-down', 'x-scope'],
+    tests: ['x-echoes', 'x-counts-down', 'x-counts-from', 'x-scope'],
     isFor: always,
     needs: 'a response header with x-echoes or x-counts-down',
     listChecks: headerChecks,

@@ -38,6 +38,7 @@ export const WORD_RULES: Record<string, WordRule> = {
   // The document
   // docs/versioning.md permits a first limit.
   'x-max-record-bytes': { ...LIMIT, added: 'risky', increased: 'safe', decreased: 'breaking' },
+  'x-list-parameters': PROMISE,
   'x-merge-patch': PROMISE,
   'x-lists': PROMISE,
   // Without this key, `ties` always ascends.
@@ -68,10 +69,11 @@ export const WORD_RULES: Record<string, WordRule> = {
   // Headers of responses
   'x-at-most': HIGHEST,
   'x-counts-down': PROMISE,
+  'x-counts-from': PROMISE,
   'x-echoes': PROMISE,
   'x-epoch-seconds': HIGHEST,
   'x-parameters': PROMISE,
-  'x-scope': PROMISE,
+  'x-scope': EXACT,
   // Schemas
   'x-currency': PROMISE,
   'x-names-fields': PROMISE,

@@ -28,6 +28,8 @@ interface HeaderWords {
   'x-echoes'?: string
   /** Each request with the same API key makes the number smaller by 1. */
   'x-counts-down'?: boolean
+  /** The name of the header with the number before the first request. */
+  'x-counts-from'?: string
   /** The requests of a user with all of their keys count together. */
   'x-scope'?: 'user'
   /** A time in seconds since 1970, at most this many seconds ahead. */

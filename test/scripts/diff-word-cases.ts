@@ -49,6 +49,15 @@ export const WORD_CASES: WordCase[] = [
     backward: ['safe x-max-record-bytes-removed: no longer has x-max-record-bytes: 10'],
   },
   {
+    rule: 'x-list-parameters',
+    at: 'document',
+    words: ['x-list-parameters: { spaces: ignored }', 'x-own: 1'],
+    forward: [
+      'breaking x-list-parameters-removed: no longer has x-list-parameters: {"spaces":"ignored"}',
+    ],
+    backward: [],
+  },
+  {
     rule: 'x-merge-patch',
     at: 'document',
     words: ['x-merge-patch: application/merge-patch+json', 'x-own: 1'],
@@ -257,6 +266,13 @@ export const WORD_CASES: WordCase[] = [
     words: ['x-at-most: 60', 'x-at-most: 90'],
     forward: ['breaking x-at-most-increased: has x-at-most: 90 instead of 60'],
     backward: ['safe x-at-most-decreased: has x-at-most: 60 instead of 90'],
+  },
+  {
+    rule: 'x-counts-from',
+    at: 'header',
+    words: ['x-counts-from: X-Limit', 'x-own: 1'],
+    forward: ['breaking x-counts-from-removed: no longer has x-counts-from: "X-Limit"'],
+    backward: [],
   },
   {
     rule: 'x-counts-down',

@@ -259,9 +259,10 @@ async function assertLogged(
     throw broken(request, `the log has another body: ${show(logged.responseBody)}`)
 }
 
-/** All attempts have the same bytes, and none comes too early. */
+/** All attempts have the same bytes, and none comes too early, by its arrival and by its header. */
 function assertRepeated({ contract }: Run, request: Request, attempts: Attempt[]): void {
   const delays = readRetrySeconds(contract)
+  const time = listDeliveryHeaders(contract).find((header) => header['x-time-of'])?.name ?? ''
   for (const [index, attempt] of attempts.entries()) {
     const previous = attempts[index - 1]
     const seconds = delays[index - 1]
@@ -275,6 +276,10 @@ function assertRepeated({ contract }: Run, request: Request, attempts: Attempt[]
         request,
         `attempt ${index + 1} came after ${waitedMs} ms instead of ${seconds} s`,
       )
+    const passed = Number(attempt.headers[time]) - Number(previous.headers[time])
+    // Each time is rounded down to a second.
+    if (passed < seconds - 1)
+      throw broken(request, `${time} of attempt ${index + 1} is ${passed} s after the one before`)
   }
 }
 

@@ -20,6 +20,7 @@ export async function* headerChecks(run: Run, operation: Operation): AsyncGenera
     const { 'x-echoes': echoed, 'x-counts-down': countsDown, 'x-scope': scope } = header
     if (echoed !== undefined) yield* echoChecks(run, operation, request, { ...header, echoed })
     if (!countsDown) continue
+    yield* firstCountChecks(run, operation, request, header)
     for (const count of listCounts(run, request, scope))
       yield {
         what: `${header.name} ${count.what}`,
@@ -52,6 +53,28 @@ function listCounts({ target }: Run, request: Request, scope: 'user' | undefined
       fall: 1,
     })
   return counts
+}
+
+/** Sends the first request of a new account. */
+function* firstCountChecks(
+  run: Run,
+  operation: Operation,
+  request: Request,
+  { name, 'x-counts-from': from }: WordedHeader,
+): Generator<Check> {
+  const { newWebhookAccount } = run.target
+  if (from === undefined || newWebhookAccount === undefined) return
+  yield {
+    what: `${name} of the first request`,
+    async perform() {
+      const { key } = await newWebhookAccount()
+      const first = { ...request, key }
+      const { headers } = await run.send(operation, first)
+      const [left, all] = [Number(headers.get(name)), Number(headers.get(from))]
+      if (left !== all - 1) throw broken(first, `${name} is ${left} of ${all} after one request`)
+      run.tested(operation.id, 'x-counts-from', name)
+    },
+  }
 }
 
 function* echoChecks(

@@ -12,6 +12,9 @@ import { assertAccepted, assertRefused, assertUpdateRefused } from './refused.ts
 /** Takes more bytes as JSON than any other character. */
 const ESCAPED_CHARACTER = '\u0001'
 const ESCAPED_BYTES = '\\u0001'.length
+/** Has two bytes, so that a service that counts characters accepts too large a record. */
+const WIDE_CHARACTER = 'é'
+const MAX_WIDE = 100
 /** Another field of the request cannot be shortened by this many bytes. */
 const LARGE_EXCESS = 2000
 
@@ -59,6 +62,8 @@ export function findLargeField({ properties = {} }: Schema, bytes: number): stri
 
 /** Text that has `bytes` bytes as JSON, without the quotation marks. */
 function textOf(bytes: number): string {
-  const escaped = ESCAPED_CHARACTER.repeat(bytes / ESCAPED_BYTES)
-  return escaped + 'x'.repeat(bytes % ESCAPED_BYTES)
+  const wide = WIDE_CHARACTER.repeat(Math.min(MAX_WIDE, Math.floor(bytes / 2)))
+  const rest = bytes - Buffer.byteLength(wide)
+  const escaped = ESCAPED_CHARACTER.repeat(rest / ESCAPED_BYTES)
+  return wide + escaped + 'x'.repeat(rest % ESCAPED_BYTES)
 }

@@ -11,6 +11,7 @@ import {
   UNKNOWN_ID,
   withId,
 } from '../run.ts'
+import { spellingChecks } from './spellings.ts'
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
@@ -51,6 +52,7 @@ export async function* urlChecks(run: Run, operation: Operation): AsyncGenerator
     yield expectSame('the longest URL', urlOf(MAX_URL_BYTES), `${path}?x`)
     yield expectStatus('a URL that is too long', urlOf(MAX_URL_BYTES + 1), 414)
   }
+  yield* spellingChecks(run, operation, path)
   yield* methodChecks(run, operation, path)
 }
 
