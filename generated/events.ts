@@ -150,7 +150,6 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
     description: "Sent once for each new job application. `data.screening_outcome` is the result of the job's screening questions when the application was created. Later changes of the answers or the job do not affect it.",
     resourceType: 'job_application',
     dataSchema: {
-      'x-untested': { 'event type screening_outcome': 'Not yet.', 'event enum screening_outcome': 'Not yet.' },
       type: 'object',
       description: 'The data of the event of a new job application.',
       required: ['screening_outcome'],

@@ -2756,7 +2756,7 @@ export interface components {
          */
         Accept: string;
         /**
-         * @description The name of the file.
+         * @description The name of the file, which ends with `.csv` or `.json`.
          * @example attachment; filename="participants-2026-03-02T093000Z.csv"
          */
         "Content-Disposition": string;

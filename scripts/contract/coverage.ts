@@ -141,15 +141,16 @@ export class Coverage {
     return [...this.#skipped].map(([operation, reason]) => ({ operation, reason }))
   }
 
-  /** The cells of the operations that were tested, and one for each claim of an oracle that has
-   *  tested no such promise. */
+  /** The cells of the operations that were tested. Also one for each claim of an oracle that has
+   *  tested no such promise, and for each promise that was tested in spite of `x-untested`. */
   listCells(cases: readonly Result[] = [], oracles: readonly Tester[] = []): Cell[] {
     const cells = this.#cells.filter(({ operation }) => !this.#skipped.has(operation))
     const idle = this.#isWhole ? listIdleClaims(cells, cases, oracles) : []
-    return [...cells, ...idle].map((cell) => {
+    const withReasons = [...cells, ...idle].map((cell) => {
       const reason = cell.reason ?? this.#reasonFor(cell, cases, oracles)
       return { ...cell, reason }
     })
+    return [...withReasons, ...(this.#isWhole ? listStaleReasons(cells) : [])]
   }
 
   #reasonFor(
@@ -198,6 +199,15 @@ function listIdleClaims(
   )
 }
 
+function listStaleReasons(cells: Cell[]): Cell[] {
+  return cells
+    .filter(({ seen, reason }) => seen > 0 && reason !== null)
+    .map((cell): Cell => {
+      const name = `${cell.claim} ${cell.name}`.trim()
+      return { ...cell, kind: 'rule', name, claim: 'x-untested', seen: 0, reason: null }
+    })
+}
+
 function count(cell: Cell, oracle: string): void {
   cell.seen += 1
   cell.oracles[oracle] = (cell.oracles[oracle] ?? 0) + 1
@@ -217,6 +227,7 @@ export function isMissing({ seen, reason }: Cell): boolean {
 }
 
 export function describeMissing({ kind, name, claim }: Cell): string {
+  if (claim === 'x-untested') return `a check tested "${name}": remove the reason from x-untested`
   const isOccurrence = ['status', 'event'].includes(kind) || claim === 'response optional'
   if (isOccurrence) return `the ${kind} ${name} is documented, but never occurred`
   return `no check tested "${claim}"${name && ` of ${name}`}`

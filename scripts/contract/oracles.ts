@@ -94,7 +94,7 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'Without a valid key: 401. Without the permission: 403, and nothing changes. A Read Only key can read. ' +
       'The case of the authentication scheme has no meaning.',
-    tests: ['x-permission', 'x-forbidden-with'],
+    tests: ['x-permission', 'x-forbidden-with', 'header www-authenticate'],
     isFor: always,
     listChecks: keyChecks,
   },
@@ -111,9 +111,9 @@ export const ORACLES: readonly Oracle[] = [
   {
     name: 'refuses other URLs and methods',
     promise:
-      'Unknown IDs get 404, broken URLs 400 or 414, and other methods 405 with Allow. The longest URL is accepted, ' +
-      'a parameter without = is empty, and lists of values are accepted in all their spellings.',
-    tests: ['x-list-parameters'],
+      'Unknown IDs and paths get 404, broken URLs 400 or 414, and other methods 405 with Allow. The longest URL ' +
+      'is accepted, a parameter without = is empty, and lists of values are accepted in all their spellings.',
+    tests: ['x-list-parameters', 'x-unmatched-requests'],
     isFor: always,
     listChecks: urlChecks,
   },
@@ -167,7 +167,10 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'Every filter, sort and page returns the right records, and meta the right counts, compared with the whole ' +
       'list. Also after updates and deletes, with values that must not match, and with more records than a page.',
-    tests: ['x-filter', 'sort', 'x-lists.items', 'x-lists.page', 'x-lists.sort', 'x-lists.meta'],
+    tests: [
+      ...['parameter default', 'sort', 'x-filter', 'x-returned-by'],
+      ...['x-lists.items', 'x-lists.page', 'x-lists.sort', 'x-lists.meta'],
+    ],
     isFor: isRead,
     needs: 'x-lists, and an operation that returns a list',
     listChecks: listContentChecks,
@@ -177,6 +180,7 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'The file of an export has the records of the list with the same filters, in the declared format.',
     tests: [
+      'header content-disposition',
       'header repr-digest',
       'x-record.finished_when',
       'x-record.set_when',
@@ -269,6 +273,7 @@ export const ORACLES: readonly Oracle[] = [
     tests: [
       ...prefixed('event', 'const', ...PRESENCE, ...RESTRICTIONS),
       ...prefixed('delivery', 'const', ...PRESENCE, ...RESTRICTIONS),
+      'x-emitted-by-system',
       'x-equals',
       'x-signature',
       'x-time-of',

@@ -45,7 +45,7 @@ export function findEventList({ operations }: Contract): EventList | undefined {
 }
 
 /** `x-emits-when`, by event type. An event without a condition is emitted by each change. */
-function readEmitConditions(operation: Operation): Record<string, EmitCondition> {
+export function readEmitConditions(operation: Operation): Record<string, EmitCondition> {
   return readWord(operation.place, 'x-emits-when') ?? {}
 }
 

@@ -3,7 +3,7 @@
 import { cp } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { formatReport } from '../../cli/contract-output.ts'
-import { Coverage } from '../../scripts/contract/coverage.ts'
+import { Coverage, describeMissing, isMissing } from '../../scripts/contract/coverage.ts'
 import { listUnused } from '../../scripts/contract/oracles.ts'
 import { type Case, runSuite } from '../../scripts/contract/suite.ts'
 import type { Contract } from '../../scripts/model/contract.ts'
@@ -109,6 +109,17 @@ test('prints a line for each check that has nothing to check, with what the chec
     'SKIP  keeps accounts apart: had nothing to check; it needs the option --other-key',
   ])
   expect(cases.map(({ name }) => name)).not.toContain('delivers its events')
+})
+
+test('names a reason in x-untested for a promise that the run tested', async () => {
+  const own = await readContract(tree.root)
+  Object.assign(own.openapi.root as object, { 'x-untested': { 'body required': 'Impossible.' } })
+  const ids = own.operations.map(({ id }) => id)
+  const coverage = new Coverage(own, ids, { hasRestrictedKey: false, isOwnService: true })
+  coverage.testsBy('a check').tested('createJob', 'body required', 'title')
+  expect(coverage.listCells().filter(isMissing).map(describeMissing)).toContain(
+    'a check tested "body required title": remove the reason from x-untested',
+  )
 })
 
 test.each<{ fault: BoardsOptions['fault']; failed: string }>([

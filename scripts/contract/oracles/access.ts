@@ -21,6 +21,10 @@ import {
 import { changeOf } from './deliveries.ts'
 import { assertChangesNothing } from './unchanged.ts'
 
+/** RFC 9110 §11.6.1: the header lists challenges, each of which begins with a scheme. A contract has
+ *  no other scheme than Bearer. */
+const CHALLENGE = /(^|, *)Bearer( |,|$)/i
+
 export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const path = await run.records.sharedPath(operation)
   const request = await prepareRequest(run, operation, {}, path)
@@ -29,8 +33,13 @@ export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator
     yield {
       what,
       async perform() {
-        const { status } = await run.send(operation, probe)
+        const { status, headers } = await run.send(operation, probe)
         assertStatus(probe, status, { check: 'ignored_auth', expected: 401, what })
+        const challenge = headers.get('www-authenticate')
+        if (challenge === null) return
+        const message = `WWW-Authenticate is "${challenge}", without the scheme Bearer`
+        if (!CHALLENGE.test(challenge)) throw new ContractBroken('header_meaning', probe, message)
+        run.tested(operation.id, 'header www-authenticate', 'WWW-Authenticate')
       },
     }
   }

@@ -28,20 +28,33 @@ interface Computed {
   name: string
   kind: CrudKind
   owners: Owner[]
+  table: unknown[][]
 }
 
 export function* computedChecks(run: Run, operation: Operation): Generator<Check> {
+  for (const computed of listComputed(run, operation))
+    for (const [index, row] of computed.table.entries())
+      yield {
+        what: `${computed.name}: ${show(row)}`,
+        perform: () => assertRow(run, computed, row, computed.table.at(index - 1) ?? row),
+      }
+}
+
+function listComputed(run: Run, operation: Operation): Computed[] {
   const { computed = {} } = readRecordWords(run.contract, operation)
   const kind = listCrudKinds(run.contract).find(({ create }) => create === operation)
-  if (!kind) return
-  for (const [name, { from, table }] of Object.entries(computed)) {
+  if (!kind) return []
+  return Object.entries(computed).map(([name, { from, table }]) => {
     const owners = listOwners(run, kind, from)
-    for (const [index, row] of table.entries())
-      yield {
-        what: `${name}: ${show(row)}`,
-        perform: () => assertRow(run, { name, kind, owners }, row, table.at(index - 1) ?? row),
-      }
-  }
+    return { name, kind, owners, table }
+  })
+}
+
+/** A body for which the service computes a value. Undefined if the operation computes none. */
+export async function newComputedBody(run: Run, operation: Operation) {
+  const [computed] = listComputed(run, operation)
+  const row = computed?.table.find((one) => one.at(-1) !== null)
+  return computed && row && (await newInputs(run, computed, row)).body
 }
 
 function listOwners({ contract }: Run, kind: CrudKind, from: string[]): Owner[] {
@@ -62,21 +75,13 @@ function listOwners({ contract }: Run, kind: CrudKind, from: string[]): Owner[] 
 /** Creates a record with the inputs of `row`, then updates all inputs to those of `other`. */
 async function assertRow(
   run: Run,
-  { name, kind, owners }: Computed,
+  computed: Computed,
   row: unknown[],
   other: unknown[],
 ): Promise<void> {
-  const { records } = run
+  const { name, kind, owners } = computed
   const value = row.at(-1)
-  const body = { ...(await records.validBody(kind.create)) }
-  const paths = new Map<Owner, string>()
-  for (const owner of owners)
-    if (owner.reference) {
-      const path = await records.newPath(owner.kind.get, toFields(run, owner, row))
-      paths.set(owner, path)
-      body[owner.reference] = path.split('/').at(-1)
-    } else Object.assign(body, toFields(run, owner, row))
-
+  const { body, paths } = await newInputs(run, computed, row)
   const request = newRequest(run, kind.create, kind.create.path, { body })
   const { headers } = await assertCreated(run, kind, request, { name, value })
   const path = headers.get('location') ?? ''
@@ -90,6 +95,20 @@ async function assertRow(
   const { json } = await run.send(kind.get, read)
   assertValue(read, json, { name, value })
   run.tested(kind.create.id, 'x-record.computed', name)
+}
+
+/** A body with the inputs of `row`, and the paths of the owners to which it refers. */
+async function newInputs(run: Run, { kind, owners }: Computed, row: unknown[]) {
+  const { records } = run
+  const body: JsonObject = { ...(await records.validBody(kind.create)) }
+  const paths = new Map<Owner, string>()
+  for (const owner of owners)
+    if (owner.reference) {
+      const path = await records.newPath(owner.kind.get, toFields(run, owner, row))
+      paths.set(owner, path)
+      body[owner.reference] = path.split('/').at(-1)
+    } else Object.assign(body, toFields(run, owner, row))
+  return { body, paths }
 }
 
 function toFields(run: Run, { kind, inputs }: Owner, row: unknown[]): JsonObject {

@@ -4,15 +4,24 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { type JsonObject, parseJson } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
+import { mapValues } from '../../model/schema.ts'
 import { type DeliveryHeader, listDeliveryHeaders, signDelivery } from '../../words/deliveries.ts'
-import { type EventList, findEventList } from '../../words/events.ts'
+import { type EventList, findEventList, readEmitConditions } from '../../words/events.ts'
 import { requestSchema } from '../../words/records.ts'
 import { formatFirstError } from '../conformance.ts'
 import { ContractBroken, shorten, show } from '../contract-broken.ts'
 import { type Attempt, type Receiver, startContractReceiver } from '../receiver.ts'
+import { findItemOperation } from '../record-kinds.ts'
 import type { Request } from '../request.ts'
-import type { Check, Run } from '../run.ts'
-import { CLOCK_TOLERANCE_MS, type ListedEvent, prepareCall, sendAndListen } from './events.ts'
+import { type Check, newRequest, type Run, waitUntilFinished } from '../run.ts'
+import { newComputedBody } from './computed.ts'
+import {
+  CLOCK_TOLERANCE_MS,
+  type ListedEvent,
+  prepareCall,
+  readEvents,
+  sendAndListen,
+} from './events.ts'
 
 /** The longest that an attempt may be late. */
 export const TIMEOUT_MS = 20_000
@@ -39,11 +48,34 @@ async function prepareTraced(
   run: Run,
   operation: Operation,
 ): Promise<{ request: Request; traceId: string }> {
-  const body = operation.method === 'patch' ? changeOf(run, operation) : undefined
-  const { request } = await prepareCall(run, operation, body)
+  const computed = await newComputedBody(run, operation)
+  const request = computed
+    ? newRequest(run, operation, operation.path, { body: computed })
+    : (await prepareCall(run, operation, causeOf(run, operation))).request
   const traceId = randomBytes(16).toString('hex')
   const traceparent = `00-${traceId}-${randomBytes(8).toString('hex')}-01`
   return { request: { ...request, headers: { ...request.headers, traceparent } }, traceId }
+}
+
+/** A body of an update that also causes the events of `x-emits-when`. Undefined for other
+ *  operations. */
+function causeOf(run: Run, operation: Operation): JsonObject | undefined {
+  if (operation.method !== 'patch') return undefined
+  const conditions = Object.values(readEmitConditions(operation))
+  const values = conditions.map(({ becomes }) => mapValues(becomes ?? {}, ([value]) => value))
+  return Object.assign({}, changeOf(run, operation), ...values)
+}
+
+/** The events of `x-emitted-by-system` about the record at the path. Waits until the service has
+ *  finished the record. */
+async function readSystemEvents(run: Run, list: EventList, create: Operation, path: string) {
+  const get = findItemOperation(run.contract, 'get', create.path)
+  if (get === undefined || path === '') return []
+  await waitUntilFinished(run, get, path)
+  const { emittedBySystem } = run.contract
+  return (await readEvents(run, list)).filter(
+    ({ type, resource }) => path.endsWith(`/${resource}`) && emittedBySystem.includes(type),
+  )
 }
 
 /** A body that changes a text field, so that the update emits an event. Undefined if the operation
@@ -64,20 +96,23 @@ async function assertDelivered(run: Run, operation: Operation, list: EventList):
   const receiver = (shared ?? own) as Receiver
   await using webhook = await createWebhook(receiver)
   const { secret } = webhook
-  const { emitted } = await sendAndListen(run, list, operation, request)
+  const { response, emitted } = await sendAndListen(run, list, operation, request)
+  const path = response.headers.get('location') ?? ''
+  const events = [...emitted, ...(await readSystemEvents(run, list, operation, path))]
   const headers = listDeliveryHeaders(run.contract)
   const isOf =
     ({ id }: ListedEvent) =>
     (attempt: Attempt) =>
       eventIdOf(headers, attempt) === id
-  for (const event of emitted) await receiver.waitFor(isOf(event), 1, TIMEOUT_MS)
+  for (const event of events) await receiver.waitFor(isOf(event), 1, TIMEOUT_MS)
   await delay(SETTLING_MS)
-  for (const event of emitted) {
+  for (const event of events) {
     const attempts = receiver.attempts.filter(isOf(event))
     if (attempts.length !== 1)
       throw broken(request, `the event ${event.type} was delivered ${attempts.length} times`)
-    for (const attempt of attempts)
-      assertAttempt(run, request, { headers, secret, traceId, event, attempt })
+    const test = { headers, secret, event, traceId: emitted.includes(event) ? traceId : undefined }
+    for (const attempt of attempts) assertAttempt(run, request, { ...test, attempt })
+    run.tested('openapi.yaml', 'x-emitted-by-system', event.type)
   }
   const { emittedBySystem } = run.contract
   const other = receiver.attempts.find(

@@ -307,7 +307,7 @@ export async function readEvents(run: Run, list: EventList, page = 1): Promise<L
     [words.page.parameter]: page,
   }
   const request = newRequest(run, list.operation, list.operation.path, { query })
-  const { json } = await run.sendUnchecked(request)
+  const { json } = await run.send(list.operation, request)
   const events = (readPointer(json, words.items) ?? []) as JsonObject[]
   return events.map((event) => ({
     id: String(readPointer(event, list.id)),

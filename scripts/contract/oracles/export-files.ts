@@ -161,7 +161,8 @@ function noteTested(
   for (const name of Object.keys(readRecordWords(run.contract, get).set_when ?? {}))
     if (record[name] !== null) run.tested(get.id, 'x-record.set_when', name)
   run.tested(get.id, 'x-record.finished_when')
-  if (file.headers.has('repr-digest')) run.tested(operation.id, 'header repr-digest', 'Repr-Digest')
+  for (const name of ['Content-Disposition', 'Repr-Digest'])
+    if (file.headers.has(name)) run.tested(operation.id, `header ${name.toLowerCase()}`, name)
 }
 
 async function requestFile(
@@ -209,7 +210,13 @@ function findSummaryProblem(
   if (name !== undefined)
     return `${name} is ${show(record[name])} instead of ${show(expected[name])}`
   const [header, value] = [headers.get('repr-digest'), `sha-256=:${digest.toString('base64')}:`]
-  return header === null || header === value ? undefined : `Repr-Digest is ${header}, not ${value}`
+  if (header !== null && header !== value) return `Repr-Digest is ${header}, not ${value}`
+  const extension = headers.get('content-type')?.split('/')[1]
+  // RFC 6266: quotes are optional, and other parameters can follow.
+  const form = new RegExp(`^attachment; *filename="?[^";/]+\\.${extension}"?(;|$)`, 'i')
+  const file = headers.get('content-disposition')
+  if (file === null || form.test(file)) return undefined
+  return `Content-Disposition is ${file}, not an attachment whose name ends with .${extension}`
 }
 
 function findJsonProblem(

@@ -3,9 +3,15 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Operation } from '../../model/operations.ts'
 import { inlineReferences } from '../../model/references.ts'
-import type { Schema } from '../../model/schema.ts'
+import { mergeSchemas, type Schema } from '../../model/schema.ts'
 import { applySort } from '../../words/list-model.ts'
-import { type ListWords, listFilters, readMaxPageSize, readSort } from '../../words/lists.ts'
+import {
+  findItemSchema,
+  type ListWords,
+  listFilters,
+  readMaxPageSize,
+  readSort,
+} from '../../words/lists.ts'
 import { readField, readPointer } from '../../words/read.ts'
 import { readRecordWords } from '../../words/records.ts'
 import { ContractBroken, show } from '../contract-broken.ts'
@@ -160,7 +166,7 @@ export class ListUnderTest {
       const problem =
         this.#findMetaProblem(response, { ...page, total: expected.length }) ??
         this.#findItemsProblem(items, onPage)
-      if (problem === undefined) return this.#noteTested({ filterings, sorts })
+      if (problem === undefined) return this.#noteTested({ filterings, sorts }, query)
       if (tries === MAX_TRIES || isDeepStrictEqual(records, await this.readAll()))
         throw new ContractBroken('list_contents', request, problem)
       await delay(RETRY_DELAY_MS)
@@ -168,8 +174,11 @@ export class ListUnderTest {
   }
 
   /** Counts the promises that `assertPage` tests. Several filters together do not test each. */
-  #noteTested({ filterings = [], sorts = [] }: Selection): void {
+  #noteTested({ filterings = [], sorts = [] }: Selection, query: Query): void {
     const { id } = this.operation
+    const { parameter, size } = this.words.page
+    for (const name of [parameter, size])
+      if (!(name in query)) this.#run.tested(id, 'parameter default', name)
     for (const part of ['items', 'meta', 'page', ...(sorts.length > 0 ? ['sort'] : [])])
       this.#run.tested('openapi.yaml', `x-lists.${part}`)
     for (const option of sorts) this.#run.tested(id, 'sort', option)
@@ -238,12 +247,14 @@ export class ListUnderTest {
   }
 
   /** Throws unless each of the last three entries of the list has the values that a GET of the
-   *  record returns. Skips records that no longer exist, and records that the service itself
-   *  changes. */
+   *  record returns, and no field that only other operations return. Skips records that no longer
+   *  exist, and records that the service itself changes. */
   async assertSameAsRecords(): Promise<void> {
     const get = findItemOperation(this.#run.contract, 'get', this.operation.path)
     if (get === undefined) return
     const words = readRecordWords(this.#run.contract, get)
+    const schema = findItemSchema(this.#run.contract, this.operation) ?? {}
+    const { properties = {} } = (schema.oneOf ?? [schema]).reduce(mergeSchemas, {})
     for (const entry of (await this.readAll()).slice(-3) as Record<string, unknown>[]) {
       const path = `${this.#path}/${readPointer(entry, this.words.sort.ties)}`
       const probe = newRequest(this.#run, get, path)
@@ -251,6 +262,12 @@ export class ListUnderTest {
       if (status === 404 || words.finished_when) continue
       assertRules(words, probe, entry)
       const record = json as typeof entry | undefined
+      for (const [field, { 'x-returned-by': senders }] of Object.entries(properties)) {
+        if (!Array.isArray(senders) || senders.includes(this.operation.id)) continue
+        if (field in entry)
+          throw this.broken('list_contents', `the list has ${field}, which only ${senders} returns`)
+        this.#run.tested(get.id, 'x-returned-by', field)
+      }
       const name = Object.keys(entry).find(
         (field) => !isDeepStrictEqual(record?.[field], entry[field]),
       )

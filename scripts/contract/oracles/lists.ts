@@ -52,7 +52,9 @@ function listPages(list: ListUnderTest, count: number): TestedPage[] {
     page('one page that has all records', { size: count }),
     page('the page after a full last page', { number: 2, size: count }),
   ]
+  const byDefault = page('the page without parameters', { omitted: ['number', 'size'] })
   return [
+    ...(list.defaultSize() === undefined ? [] : [byDefault]),
     ...[1, 2, 3].map((number) => page(`page ${number}`, { number, size: 2 })),
     ...[1, 2].map(
       (number): TestedPage => [`page ${number}, sorted`, { sorts }, { number, size: 2 }],

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import { readDefault, type Schema } from '../../model/schema.ts'
+import { isObject } from '../../model/source.ts'
 import {
   meetsCondition,
   type RecordWords,
@@ -49,6 +50,7 @@ function noteTested(run: Run, operation: Operation, sent: JsonObject, record: Js
     if (record[name] !== null) run.tested(id, 'x-record.set_when', name)
   for (const [name, schema] of Object.entries(properties)) {
     if (sent[name] === null) run.tested(id, 'body nullable', name)
+    for (const at of listAdded(sent[name], record[name], name)) run.tested(id, 'body default', at)
     if (name in sent) continue
     run.tested(id, 'body optional', name)
     if (operation.method === 'post' && name in record && readDefault(schema) !== undefined)
@@ -202,7 +204,9 @@ export function findDifference(
 ): string | undefined {
   const differs = `${place} is ${show(stored)} instead of ${show(sent)}`
   if (schema.oneOf) {
-    const chosen = schema.oneOf.find((alternative) => isValid(alternative, sent))
+    const chosen = schema.oneOf.find((alternative) =>
+      isValid(alternative, withDefaults(alternative, sent)),
+    )
     return findDifference(chosen ?? {}, sent, stored, place)
   }
   if (schema.format === 'date-time' && sent !== null && stored !== null) {
@@ -234,9 +238,29 @@ function findFieldDifference(
   if (properties === undefined && added !== undefined)
     return `${place}.${added} is ${show(stored[added])}, but was not sent`
   const others = typeof additionalProperties === 'object' ? additionalProperties : {}
-  return firstOf(Object.keys(sent), (name) =>
-    findDifference(properties?.[name] ?? others, sent[name], stored[name], `${place}.${name}`),
+  const expected = withDefaults({ properties }, sent) as JsonObject
+  const compared = Object.keys(expected).filter((name) => name in sent || name in stored)
+  return firstOf(compared, (name) =>
+    findDifference(properties?.[name] ?? others, expected[name], stored[name], `${place}.${name}`),
   )
+}
+
+/** An object with the defaults of the fields that it lacks. Another value stays as it is. */
+function withDefaults({ properties = {} }: Schema, value: unknown): unknown {
+  if (!isJsonObject(value)) return value
+  const defaults = Object.entries(properties)
+    .map(([name, property]) => [name, readDefault(property)])
+    .filter(([, standard]) => standard !== undefined)
+  return { ...Object.fromEntries(defaults), ...value }
+}
+
+/** The names of nested fields that were not sent, for example `questions.*.operator`. */
+function listAdded(sent: unknown, stored: unknown, place: string): string[] {
+  if (!isObject(sent) || !isObject(stored)) return []
+  return Object.keys(stored).flatMap((name) => {
+    const at = `${place}.${Array.isArray(stored) ? '*' : name}`
+    return name in sent ? listAdded(sent[name], stored[name], at) : [at]
+  })
 }
 
 function firstOf<T>(

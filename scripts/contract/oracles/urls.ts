@@ -1,6 +1,8 @@
 /** Oracle: a URL or a method that the contract does not have is refused. */
-import type { Operation } from '../../model/operations.ts'
-import { assertStatus, ContractBroken } from '../contract-broken.ts'
+import { type Operation, type OperationResponse, readResponses } from '../../model/operations.ts'
+import { inlineReferences } from '../../model/references.ts'
+import { assertStatus, ContractBroken, shorten } from '../contract-broken.ts'
+import { assertHeaderMeanings } from '../header-meanings.ts'
 import { MAX_URL_BYTES, type ReceivedResponse, type Request } from '../request.ts'
 import {
   assertSameStatus,
@@ -11,6 +13,7 @@ import {
   UNKNOWN_ID,
   withId,
 } from '../run.ts'
+import { isValid } from '../values/validity.ts'
 import { spellingChecks } from './spellings.ts'
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
@@ -56,40 +59,57 @@ export async function* urlChecks(run: Run, operation: Operation): AsyncGenerator
   yield* methodChecks(run, operation, path)
 }
 
-/** Checks of OPTIONS and of the methods that the path does not have. None unless the operation is
- *  the first of its path, so that each path is tested once. */
+/** Checks of OPTIONS, of the methods that the path does not have, and of an unknown path. None unless
+ *  the operation is the first of its path, so that each path is tested once. */
 function* methodChecks(run: Run, operation: Operation, path: string): Generator<Check> {
   const ofPath = run.contract.operations.filter((other) => other.path === operation.path)
   if (ofPath[0] !== operation) return
   const documented = ofPath.map(({ method }) => method.toUpperCase())
   const allowed = [...documented, ...(documented.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].sort()
-  for (const method of METHODS.filter((name) => !documented.includes(name)))
+  const others = METHODS.filter((name) => !documented.includes(name))
+  const requests = [
+    ...others.map((method) => ({ method, at: path, status: 405, key: run.target.key })),
+    { method: 'OPTIONS', at: path, status: 204, key: null },
+  ]
+  if (findUnmatched(run, 404))
+    requests.push({ method: 'GET', at: `${path}/no/path`, status: 404, key: run.target.key })
+  for (const { method, at, status, key } of requests) {
+    const what = status === 404 ? 'an unknown path' : `the method ${method}`
+    const check = status === 404 ? 'negative_data_rejection' : 'unsupported_method'
     yield {
-      what: `the method ${method}`,
+      what,
       async perform() {
-        const probe = { method, path, headers: {}, key: run.target.key }
+        const probe = { method, path: at, headers: {}, key }
         const response = await run.sendUnchecked(probe)
-        assertStatus(probe, response.status, {
-          check: 'unsupported_method',
-          expected: 405,
-          what: method,
-        })
-        assertAllow(probe, response, allowed)
+        assertStatus(probe, response.status, { check, expected: status, what })
+        if (status !== 404) assertAllow(probe, response, allowed)
+        assertUnmatched(run, probe, response)
       },
     }
-  yield {
-    what: 'the method OPTIONS',
-    async perform() {
-      const probe = { method: 'OPTIONS', path, headers: {}, key: null }
-      const response = await run.sendUnchecked(probe)
-      assertStatus(probe, response.status, {
-        check: 'allow_header_conformance',
-        expected: 204,
-        what: 'OPTIONS',
-      })
-      assertAllow(probe, response, allowed)
-    },
   }
+}
+
+/** A response that `x-unmatched-requests` declares. */
+function findUnmatched({ contract }: Run, status: number): OperationResponse | undefined {
+  const place = { source: contract.openapi, path: ['x-unmatched-requests'] }
+  return readResponses(contract.sources, place).find((declared) => declared.status === status)
+}
+
+/** Throws unless the response has the headers and the body of `x-unmatched-requests`. */
+function assertUnmatched(run: Run, probe: Request, response: ReceivedResponse): void {
+  const { status, headers, json, text } = response
+  const declared = findUnmatched(run, status)
+  if (declared === undefined) return
+  const { 'application/json': media } = declared.content
+  const isWrong = media && !isValid(inlineReferences(run.contract.sources, media.schema), json)
+  const missing = Object.values(declared.headers).find(
+    ({ name, required }) => required && !headers.has(name),
+  )
+  const problem = missing ? `${missing.name} is missing` : isWrong && `the body is ${shorten(text)}`
+  if (problem)
+    throw new ContractBroken('response_schema_conformance', probe, `${status}: ${problem}`)
+  assertHeaderMeanings(run.contract, declared, probe, response)
+  run.tested('openapi.yaml', 'x-unmatched-requests', String(status))
 }
 
 function assertAllow(probe: Request, { headers }: ReceivedResponse, allowed: string[]): void {

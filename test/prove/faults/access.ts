@@ -35,6 +35,10 @@ export function accessFaults(contract: Contract, keys: Keys): SeededFault[] {
         changeRequest: ({ headers }) =>
           /^Basic/.test(headers.authorization ?? '') ? withKey(headers) : {},
       },
+      'names another authentication scheme': {
+        changeResponse: ({ status, headers }) =>
+          status === 401 ? { headers: { ...headers, 'www-authenticate': 'Basic' } } : {},
+      },
       'refuses a Read Only key for reading': {
         changeResponse: (response, { headers }) =>
           response.status === 200 && isRestricted(headers)

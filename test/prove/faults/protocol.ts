@@ -77,6 +77,9 @@ export function protocolFaults(contract: Contract): SeededFault[] {
         respond: ({ method, path }) =>
           method === 'PUT' && isFor(get, { method: 'GET', path }) ? noContent : undefined,
       },
+      'omits the message of 405': {
+        changeResponse: ({ status }) => (status === 405 ? { body: '{}' } : {}),
+      },
       'omits Allow': onHeaders(() => ({ allow: undefined })),
       'refuses OPTIONS': {
         changeResponse: (_, { method }) => (method === 'OPTIONS' ? { status: 405 } : {}),
