@@ -21,17 +21,24 @@ export function toContractCurl(url: string, request: Request, mainKey: string): 
   return `{ ${pieces.map(toPrintf).join(' ')} } | ${curl} --data-binary @-`
 }
 
-/** At least 100 times `x`, `a` or U+1F600: the tests repeat these characters. The shell generates
- *  such text, to keep the command short. The outer group makes `split` keep the matches. */
-const LONG_REPEAT = /(x{100,}|a{100,}|(?:\u{1F600}){100,})/u
+/** What the tests repeat in JSON text. The last two are in the largest record. */
+const REPEATED = ['x', 'a', '\u{1F600}', 'é', '\\u0001']
+
+/** One of them at least 100 times. The shell generates such text, to keep the command short. The outer
+ *  group makes `split` keep the matches. */
+const LONG_REPEAT = new RegExp(
+  `(${REPEATED.map((text) => `(?:${text.replace('\\', '\\\\')}){100,}`).join('|')})`,
+  'u',
+)
 
 function isLongRepeat(text: string): boolean {
   return LONG_REPEAT.exec(text)?.[0] === text
 }
 
 function toPrintf(piece: string): string {
-  if (!isLongRepeat(piece)) return `printf %s ${quoteForShell(piece)};`
-  const characters = [...piece]
-  // Prints the character once for each number of `seq`: `%.0s` prints nothing of the number.
-  return `printf '${characters[0]}%.0s' $(seq ${characters.length});`
+  const repeated = isLongRepeat(piece) && REPEATED.find((text) => piece.startsWith(text))
+  if (!repeated) return `printf %s ${quoteForShell(piece)};`
+  // Prints the text once for each number of `seq`: `%.0s` prints nothing of the number.
+  const format = repeated.replace('\\', '\\\\')
+  return `printf '${format}%.0s' $(seq ${piece.length / repeated.length});`
 }
