@@ -235,7 +235,9 @@ function repeatCommand(options: Options, report: Report): string {
     ...(receiverPort === undefined ? [] : [`--receiver-port ${receiverPort}`]),
     ...(receiverUrl === undefined ? [] : ['--receiver-url', quoteForShell(receiverUrl)]),
   ]
-  const only = ids.length === OPERATION_IDS.length ? [] : ['--only', ids.join(',')]
+  // Only a run of all operations demands the promises of events and of the documents.
+  const isWhole = [0, OPERATION_IDS.length].includes(ids.length)
+  const only = isWhole ? [] : ['--only', ids.join(',')]
   const random = [
     `--seed ${report.seed}`,
     ...(runs === DEFAULT_RUNS ? [] : [`--runs ${runs}`]),

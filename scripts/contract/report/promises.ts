@@ -64,7 +64,7 @@ function untestedList(cells: Cell[]): string {
   const untested = cells.filter(({ seen }) => seen === 0)
   const items = untested.map(
     ({ operation, name, reason }) =>
-      `<li>${escaped(`${operation} ${name}: ${reason ?? 'not tested'}`)}</li>`,
+      `<li>${escaped(`${operation} ${name}`.trim())}: ${escaped(reason ?? 'not tested')}</li>`,
   )
   if (items.length === 0) return ''
   return `<details><summary>${items.length} not tested</summary><ul>${items.join('')}</ul></details>`
