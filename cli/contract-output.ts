@@ -1,14 +1,9 @@
 /** The results of `muster contract` as text and as JSON. */
-import { isExcused } from '../scripts/contract/coverage.ts'
+import { type Cell, isExcused } from '../scripts/contract/coverage.ts'
 import { describeRefusal } from '../scripts/contract/refusals.ts'
 import { type Cause, listCauses } from '../scripts/contract/report/causes.ts'
 import { formatPromises } from '../scripts/contract/report/promises.ts'
-import {
-  describeUnused,
-  listOperations,
-  listStatuses,
-  type Report,
-} from '../scripts/contract/report/report.ts'
+import { describeUnused, type Report, toMatrix } from '../scripts/contract/report/report.ts'
 import { formatTable } from './shell.ts'
 
 /** The document of `--json`. */
@@ -79,37 +74,21 @@ function formatVerdict(report: Report, { repeat, files = [] }: Presentation): st
 
 const indent = (text: string): string => text.replace(/^/gm, '      ')
 
-/** Explains the "-" in each column of the matrix. A column is a status, and the reason depends on
- *  the status alone. */
-function formatExcuses({ cells }: Report): string[] {
-  const reasons = new Map(
-    cells
-      .filter((cell) => isExcused(cell) && cell.kind === 'status')
-      .map(({ name, reason }) => [name, reason]),
+/** A row for each operation, and the reasons for each "-": how often each documented status and event
+ *  occurred. */
+function formatMatrix({ cells }: Report): string[] {
+  const { statuses, rows, excuses } = toMatrix(cells)
+  const countOf = (cell: Cell): string => (isExcused(cell) ? '-' : String(cell.seen))
+  const table = formatTable(
+    ['OPERATION', ...statuses, 'EVENTS'],
+    rows.map(({ operation, cells: own, events }) => [
+      operation,
+      ...own.map((cell) => (cell === undefined ? '' : countOf(cell))),
+      events.map(({ name, seen }) => `${name} ${seen}`).join(', '),
+    ]),
   )
-  const lines = [...reasons].map(
-    ([name, reason]) => `"-" under ${name}: not required, because this status ${reason}.`,
+  const lines = [...excuses].map(
+    ([status, reason]) => `"-" under ${status}: not required, because this status ${reason}.`,
   )
-  return lines.length === 0 ? [] : [...lines, '']
-}
-
-/** A row for each operation: how often each documented status and event occurred. */
-function formatMatrix(report: Report): string[] {
-  const { cells } = report
-  const columns = listStatuses(cells)
-  const ids = listOperations(cells)
-  const rows = ids.map((id) => {
-    const cellsOfRow = cells.filter(({ operation }) => operation === id)
-    const statusCells = cellsOfRow.filter(({ kind }) => kind === 'status')
-    const statuses = columns.map((column) => {
-      const cell = statusCells.find(({ name }) => name === column)
-      if (cell === undefined) return ''
-      return isExcused(cell) ? '-' : String(cell.seen)
-    })
-    const events = cellsOfRow
-      .filter(({ kind }) => kind === 'event')
-      .map(({ name, seen }) => `${name} ${seen}`)
-    return [id, ...statuses, events.join(', ')]
-  })
-  return [formatTable(['OPERATION', ...columns, 'EVENTS'], rows), '', ...formatExcuses(report)]
+  return [table, '', ...lines, ...(lines.length > 0 ? [''] : [])]
 }

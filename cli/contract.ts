@@ -9,11 +9,7 @@ import { listChangedOperations } from '../scripts/contract/changed.ts'
 import { Coverage, isMissing } from '../scripts/contract/coverage.ts'
 import type { DreddResult } from '../scripts/contract/dredd/dredd-suite.ts'
 import { listUnused, ORACLES } from '../scripts/contract/oracles.ts'
-import {
-  assertReachable,
-  startContractReceiver,
-  type TestedWebhook,
-} from '../scripts/contract/receiver.ts'
+import { assertReachable, startContractReceiver } from '../scripts/contract/receiver.ts'
 import { listCauses } from '../scripts/contract/report/causes.ts'
 import { toHar } from '../scripts/contract/report/har.ts'
 import { matrixSection } from '../scripts/contract/report/matrix.ts'
@@ -109,34 +105,24 @@ wrong usage.
     )
 }
 
+const KEY_OPTIONS = {
+  '--key <key>': 'a Full Access key of a user with every permission',
+  '--restricted-key <key>':
+    'a Read Only key of another user in the same account, who must not have the Finance permission',
+  '--finance-none-key <key>': 'a Full Access key of the user of --restricted-key',
+  '--finance-read-key <key>':
+    'a Full Access key of a third user of the account, whose Finance permission is Read',
+  '--other-key <key>': 'a Full Access key of a user of another account',
+}
+
 /** The options that describe a deployed service. */
 function addTargetOptions(command: Command): void {
+  command.option('--url <url>', 'the URL of a deployed service', (argument) =>
+    parseHttpUrl(argument).replace(/\/+$/, ''),
+  )
+  for (const [flags, description] of Object.entries(KEY_OPTIONS))
+    command.option(flags, `${description}, or - to read it from standard input`)
   command
-    .option('--url <url>', 'the URL of a deployed service', (argument) =>
-      parseHttpUrl(argument).replace(/\/+$/, ''),
-    )
-    .option(
-      '--key <key>',
-      'a Full Access key of a user with every permission, or - to read it from standard input',
-    )
-    .option(
-      '--restricted-key <key>',
-      'a Read Only key of another user in the same account, who must not have the Finance permission, ' +
-        'or - to read it from standard input',
-    )
-    .option(
-      '--finance-none-key <key>',
-      'a Full Access key of the user of --restricted-key, or - to read it from standard input',
-    )
-    .option(
-      '--finance-read-key <key>',
-      'a Full Access key of a third user of the account, whose Finance permission is Read, or - to read it ' +
-        'from standard input',
-    )
-    .option(
-      '--other-key <key>',
-      'a Full Access key of a user of another account, or - to read it from standard input',
-    )
     .option(
       '--webhook-secret <secret>',
       'the signing secret of a webhook of the account with all events, or - to read it from standard ' +
@@ -224,26 +210,28 @@ async function run(options: Options): Promise<CheckReport> {
 function repeatCommand(options: Options, report: Report): string {
   const failed = listCauses(report).flatMap(({ operations }) => operations)
   const ids = OPERATION_IDS.filter((id) => failed.includes(id))
-  const { url, key, restrictedKey, otherKey, webhookSecret, receiverPort, receiverUrl, runs } =
-    options
-  const target = [
-    ...(url === undefined ? [] : ['--url', quoteForShell(url)]),
-    ...(key === undefined ? [] : ['--key "$KEY"']),
-    ...(restrictedKey === undefined ? [] : ['--restricted-key "$RESTRICTED_KEY"']),
-    ...(otherKey === undefined ? [] : ['--other-key "$OTHER_KEY"']),
-    ...(webhookSecret === undefined ? [] : ['--webhook-secret "$WEBHOOK_SECRET"']),
-    ...(receiverPort === undefined ? [] : [`--receiver-port ${receiverPort}`]),
-    ...(receiverUrl === undefined ? [] : ['--receiver-url', quoteForShell(receiverUrl)]),
+  const { url, receiverPort, receiverUrl, runs, minutes } = options
+  // Only a run of all operations demands the promises of fields, events and the documents.
+  const needsAll = report.cells.some((cell) => isMissing(cell) && cell.kind !== 'status')
+  const isWhole = needsAll || [0, OPERATION_IDS.length].includes(ids.length)
+  const only = isWhole ? undefined : ids.join(',')
+  const values: [string, string | number | undefined][] = [
+    ['url', url && quoteForShell(url)],
+    ['key', options.key && '"$KEY"'],
+    ['restricted-key', options.restrictedKey && '"$RESTRICTED_KEY"'],
+    ['finance-none-key', options.financeNoneKey && '"$FINANCE_NONE_KEY"'],
+    ['finance-read-key', options.financeReadKey && '"$FINANCE_READ_KEY"'],
+    ['other-key', options.otherKey && '"$OTHER_KEY"'],
+    ['webhook-secret', options.webhookSecret && '"$WEBHOOK_SECRET"'],
+    ['receiver-port', receiverPort],
+    ['receiver-url', receiverUrl && quoteForShell(receiverUrl)],
+    ['only', only],
+    ['seed', report.seed],
+    ['runs', runs === DEFAULT_RUNS ? undefined : runs],
+    ['minutes', minutes],
   ]
-  // Only a run of all operations demands the promises of events and of the documents.
-  const isWhole = [0, OPERATION_IDS.length].includes(ids.length)
-  const only = isWhole ? [] : ['--only', ids.join(',')]
-  const random = [
-    `--seed ${report.seed}`,
-    ...(runs === DEFAULT_RUNS ? [] : [`--runs ${runs}`]),
-    ...(options.minutes === undefined ? [] : [`--minutes ${options.minutes}`]),
-  ]
-  return ['muster contract', ...target, ...only, ...random].join(' ')
+  const given = values.filter(([, value]) => value !== undefined)
+  return ['muster contract', ...given.map(([name, value]) => `--${name} ${value}`)].join(' ')
 }
 
 interface TestRun {
@@ -321,14 +309,12 @@ function readTarget(options: Options): Target | undefined {
     noPermissionKey: financeNoneKey && readSecret(financeNoneKey),
     readPermissionKey: financeReadKey && readSecret(financeReadKey),
     otherKey: otherKey && readSecret(otherKey),
+    // The tests did not create this webhook, so they do not delete it.
     createWebhook:
-      webhookSecret === undefined ? undefined : async () => openExistingWebhook(webhookSecret),
+      webhookSecret === undefined
+        ? undefined
+        : async () => ({ secret: webhookSecret, async [Symbol.asyncDispose]() {} }),
   }
-}
-
-/** The webhook of --webhook-secret. The tests did not create it, so they do not delete it. */
-function openExistingWebhook(secret: string): TestedWebhook {
-  return { secret, async [Symbol.asyncDispose]() {} }
 }
 
 /** Without a target, tests the service of this copy of Muster. */
@@ -343,15 +329,11 @@ async function testTarget(testRun: TestRun, target: Target | undefined): Promise
     await sendRequests(testRun, { ...target, receiver })
     return
   }
-  await Promise.all([runDredd(testRun), testOwnService(testRun)])
-}
-
-async function testOwnService(testRun: TestRun): Promise<void> {
   const { startOwnService } = await import('./contract-service.ts')
   await using service = await startOwnService({
     webhookTimeoutMs: testRun.options.only ? SHORT_WEBHOOK_TIMEOUT_MS : undefined,
   })
-  await sendRequests(testRun, service)
+  await Promise.all([runDredd(testRun), sendRequests(testRun, service)])
 }
 
 /** Dredd tests this copy of Muster only: some statuses need a database that the test can damage. */

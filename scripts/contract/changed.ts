@@ -78,13 +78,20 @@ const IMPORT = /'(\.{1,2}\/[^'\n]+\.(?:ts|js))'/g
  *  operations whose handlers import it, also indirectly. Any other code affects every operation. */
 function readImports(root: string, { operations }: Contract): (file: string) => readonly string[] {
   const ids = operations.map(({ id }) => id)
-  const resources = new Set(operations.map(({ path }) => `records/${resourceOf(path)}.ts`))
-  const graph = new Map<string, string[]>()
-  const common = listReached(root, graph, 'server/main.ts', (file) => resources.has(file))
-  const byHandler = ids.map((id) => ({
-    id,
-    files: listReached(root, graph, `handlers/${id}.ts`, () => false),
-  }))
+  const imports = new Map<string, string[]>()
+  const listReached = (start: string, leftOut: string[] = []): Set<string> => {
+    const found = new Set([start])
+    // The loop also visits the files that it adds.
+    for (const file of found) {
+      const own = imports.get(file) ?? readImportsOf(root, file)
+      imports.set(file, own)
+      for (const imported of own)
+        if (!NOT_FOLLOWED.test(imported) && !leftOut.includes(imported)) found.add(imported)
+    }
+    return found
+  }
+  const common = listReached('server/main.ts', operations.map(toResourceFile))
+  const byHandler = ids.map((id) => ({ id, files: listReached(`handlers/${id}.ts`) }))
   return (file) => {
     if (!CODE.test(file)) return []
     const found = byHandler.filter(({ files }) => files.has(file)).map(({ id }) => id)
@@ -92,34 +99,12 @@ function readImports(root: string, { operations }: Contract): (file: string) => 
   }
 }
 
-/** The last fixed part of the path before its first parameter. */
-function resourceOf(path: string): string {
-  return (
-    path
-      .replace(/\/\{.*/, '')
-      .split('/')
-      .at(-1) ?? ''
-  )
-}
-
-/** The file `start` and the files that it imports, also indirectly. `graph` keeps the imports of
- *  each file that was read. */
-function listReached(
-  root: string,
-  graph: Map<string, string[]>,
-  start: string,
-  isLeftOut: (file: string) => boolean,
-): Set<string> {
-  const found = new Set<string>()
-  const visit = (file: string): void => {
-    if (found.has(file) || NOT_FOLLOWED.test(file) || isLeftOut(file)) return
-    found.add(file)
-    const imports = graph.get(file) ?? readImportsOf(root, file)
-    graph.set(file, imports)
-    for (const imported of imports) visit(imported)
-  }
-  visit(start)
-  return found
+/** The last fixed part of the path before its first parameter names the resource. */
+function toResourceFile({ path }: Operation): string {
+  return `records/${path
+    .replace(/\/\{.*/, '')
+    .split('/')
+    .at(-1)}.ts`
 }
 
 function readImportsOf(root: string, file: string): string[] {

@@ -24,7 +24,6 @@ export type CheckName =
   | 'list_contents'
   | 'header_meaning'
   | 'isolation'
-  | 'cascade'
   | 'deliveries'
   | 'exported_files'
   | 'no_answer'

@@ -1,7 +1,7 @@
 /** Counts how often each promise of the contract was tested, and by which oracle. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
-import { type ContractPromise, keyOf, listPromises } from './promises.ts'
+import { type ContractPromise, keyOf, listPromises, type Use } from './promises.ts'
 import { Refusals } from './refusals.ts'
 import { hasField } from './response-fields.ts'
 import { CONFORMANCE, DREDD, listTesters, type Tester } from './testers.ts'
@@ -59,38 +59,43 @@ interface Extent {
   isOwnService?: boolean
 }
 
+type UsedCell = Use & { claim: string; cell: Cell }
+
 export class Coverage {
   /** Refusals of data that the schemas permit. */
   readonly refusals = new Refusals()
-  readonly #operations: Operation[]
-  readonly #extent: Extent
+  readonly #hasRestrictedKey: boolean
   /** The run tests all operations of its own service. */
   readonly #isWhole: boolean
   readonly #cells: Cell[]
   /** By each use of its promise. */
   readonly #cellsByKey: Map<string, Cell>
   /** By the subject and the first word of the claim, for example `createTask response`. */
-  readonly #fields: Map<string, { name: string; claim: string; cell: Cell }[]>
+  readonly #fields: Map<string, UsedCell[]>
   /** The cells of headers of responses, by operation. */
   readonly #headers: Map<string, Cell[]>
   readonly #skipped = new Map<string, string>()
 
   /** `ids`: the operations to test. */
   constructor(contract: Contract, ids: readonly string[], extent: Extent) {
-    const others = contract.operations.filter(({ id }) => !ids.includes(id)).map(({ id }) => id)
-    const promises = listPromises(contract).filter(({ subject }) => !others.includes(subject))
-    const entries = promises.flatMap(({ subject, uses, kind, name, claim, reason }) => {
-      const cell = { operation: subject, kind, name, claim, seen: 0, oracles: {}, reason }
-      return uses.map((use) => ({ ...use, claim, cell }))
-    })
-    this.#operations = contract.operations.filter(({ id }) => ids.includes(id))
-    this.#extent = extent
-    this.#isWhole = extent.isOwnService === true && others.length === 0
-    this.#cells = [...new Set(entries.map(({ cell }) => cell))]
-    this.#cellsByKey = new Map(
-      entries.map(({ subject, claim, name, cell }) => [keyOf(subject, claim, name), cell]),
+    const others = contract.operations.map(({ id }) => id).filter((id) => !ids.includes(id))
+    const uses = listPromises(contract).flatMap(
+      ({ uses: all, kind, claim, reason }): UsedCell[] => {
+        const own = all.filter(({ subject }) => !others.includes(subject))
+        const [first] = own
+        if (first === undefined) return []
+        const { subject: operation, name } = first
+        const cell: Cell = { operation, kind, name, claim, seen: 0, oracles: {}, reason }
+        return own.map((use) => ({ ...use, claim, cell }))
+      },
     )
-    this.#fields = Map.groupBy(entries, ({ subject, claim }) => `${subject} ${claim.split(' ')[0]}`)
+    this.#hasRestrictedKey = extent.hasRestrictedKey
+    this.#isWhole = extent.isOwnService === true && others.length === 0
+    this.#cells = [...new Set(uses.map(({ cell }) => cell))]
+    this.#cellsByKey = new Map(
+      uses.map(({ subject, claim, name, cell }) => [keyOf(subject, claim, name), cell]),
+    )
+    this.#fields = Map.groupBy(uses, ({ subject, claim }) => `${subject} ${claim.split(' ')[0]}`)
     this.#headers = Map.groupBy(
       this.#cells.filter(({ kind, claim }) => kind === 'header' || claim === 'x-response-headers'),
       ({ operation }) => operation,
@@ -141,37 +146,31 @@ export class Coverage {
     return [...this.#skipped].map(([operation, reason]) => ({ operation, reason }))
   }
 
-  /** The cells of the operations that were tested. Also one for each claim of an oracle that has
-   *  tested no such promise, and for each promise that was tested in spite of `x-untested`. */
+  /** The cells of the operations that were tested. In a whole run, also one for each promise that was
+   *  tested in spite of `x-untested`. */
   listCells(cases: readonly Result[] = [], oracles: readonly Tester[] = []): Cell[] {
     const cells = this.#cells.filter(({ operation }) => !this.#skipped.has(operation))
-    const idle = this.#isWhole ? listIdleClaims(cells, cases, oracles) : []
-    const withReasons = [...cells, ...idle].map((cell) => {
-      const reason = cell.reason ?? this.#reasonFor(cell, cases, oracles)
-      return { ...cell, reason }
-    })
+    const withReasons = cells.map((cell) => ({
+      ...cell,
+      reason: cell.reason ?? this.#reasonFor(cell, cases, oracles),
+    }))
     return [...withReasons, ...(this.#isWhole ? listStaleReasons(cells) : [])]
   }
 
   #reasonFor(
-    { operation, kind, name, claim }: Cell,
+    { kind, name, claim }: Cell,
     cases: readonly Result[],
     oracles: readonly Tester[],
   ): string | null {
-    const { hasRestrictedKey, isOwnService } = this.#extent
-    if (claim === 'status' && name === '403' && !hasRestrictedKey) return NO_RESTRICTED_KEY
+    if (claim === 'status' && name === '403' && !this.#hasRestrictedKey) return NO_RESTRICTED_KEY
     if (claim === 'status') return UNREACHABLE[name] ?? null
     if (kind === 'event' || claim === 'response optional') return null
-    if (!isOwnService) return 'is demanded only of the service that the command starts'
-    if (!this.#isWhole && !this.#operations.some(({ id }) => id === operation))
-      return 'is demanded only of a run of all operations'
+    if (!this.#isWhole) return 'is demanded only of a run of all operations without --url'
     const testers = listTesters(oracles, claim)
     if (testers.includes(CONFORMANCE) || testers.includes(DREDD)) return null
     const own = cases.filter((one) => testers.some((tester) => tester.name === one.name))
     if (own.length === 0) return 'has an oracle that had nothing to check'
-    if (own.some(({ failures }) => failures.length > 0)) return 'has an oracle that failed'
-    if (testers.every(({ isRandom }) => isRandom)) return 'is tested by random requests only'
-    return null
+    return own.some(({ failures }) => failures.length > 0) ? 'has an oracle that failed' : null
   }
 }
 
@@ -179,24 +178,6 @@ export class Coverage {
 interface Result {
   name: string
   failures: readonly unknown[]
-}
-
-/** An oracle must not say that it tests promises that it does not test. */
-function listIdleClaims(
-  cells: Cell[],
-  cases: readonly Result[],
-  oracles: readonly Tester[],
-): Cell[] {
-  const ran = oracles.filter((oracle) => cases.some(({ name }) => name === oracle.name))
-  return ran.flatMap(({ name, tests = [] }) =>
-    tests.flatMap((claim): Cell[] => {
-      const claimed = cells.filter((cell) => cell.claim === claim && cell.reason === null)
-      if (claimed.length === 0 || claimed.some(({ oracles: own }) => name in own)) return []
-      return [
-        { operation: name, kind: 'rule', name: '', claim, seen: 0, oracles: {}, reason: null },
-      ]
-    }),
-  )
 }
 
 function listStaleReasons(cells: Cell[]): Cell[] {
@@ -217,7 +198,6 @@ function count(cell: Cell, oracle: string): void {
 const VALUES: Record<string, (value: unknown) => boolean> = {
   nullable: (value) => value === null,
   optional: () => true,
-  required: () => true,
 }
 const isPresent = (value: unknown): boolean => value !== null
 

@@ -3,7 +3,7 @@ import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { readExportFileWords } from '../words/export-files.ts'
 import { findIdempotencyKey } from '../words/idempotency.ts'
-import { keyChecks, permissionChecks } from './oracles/access.ts'
+import { keyChecks } from './oracles/access.ts'
 import { attemptChecks } from './oracles/attempts.ts'
 import { bodyChecks } from './oracles/bodies.ts'
 import { cascadeChecks } from './oracles/cascades.ts'
@@ -28,12 +28,13 @@ import { urlChecks } from './oracles/urls.ts'
 import { limitChecks, randomValidChecks } from './oracles/valid-data.ts'
 import { webhookChecks } from './oracles/webhooks.ts'
 import { type Checks, hasParameter, type Run, type Target } from './run.ts'
-import { PRESENCE, prefixed, RESTRICTIONS, type Tester } from './testers.ts'
+import { FIELD, prefixed, RESTRICTIONS, type Tester } from './testers.ts'
 
 export interface Oracle extends Tester {
   /** A sentence for the help. */
   promise: string
-  isFor(operation: Operation, target: Target, contract: Contract): boolean
+  /** By default, for every operation. */
+  isFor?(operation: Operation, target: Target, contract: Contract): boolean
   /** It mostly waits, so it runs beside the other oracles if it can. */
   waits?: boolean
   /** What the contract and the target must have, so that the oracle has something to check.
@@ -47,7 +48,6 @@ const EXPORT_FILE_CLAIMS = [
   ...['rows', 'sha256'],
 ].map((key) => `x-export-file.${key}`)
 
-const always = (): boolean => true
 const isRead = ({ method }: Operation): boolean => method === 'get'
 
 export const ORACLES: readonly Oracle[] = [
@@ -58,18 +58,13 @@ export const ORACLES: readonly Oracle[] = [
     tests: [
       ...prefixed('body', 'default', 'nullable', 'optional'),
       'header location',
-      'x-record.created',
-      'x-record.initial',
-      'x-record.set_when',
-      'x-record.updated',
+      ...['created', 'initial', 'set_when', 'updated'].map((key) => `x-record.${key}`),
     ],
-    isFor: always,
     listChecks: limitChecks,
   },
   {
     name: 'accepts random valid data',
     promise: 'The same for random valid data.',
-    isFor: always,
     listChecks: randomValidChecks,
   },
   {
@@ -80,33 +75,21 @@ export const ORACLES: readonly Oracle[] = [
       ...prefixed('body', 'required', ...RESTRICTIONS),
       ...prefixed('parameter', ...RESTRICTIONS),
     ],
-    isFor: always,
     listChecks: invalidValueChecks,
   },
   {
     name: 'refuses random invalid data',
     promise: 'The same for one fault in random valid data.',
-    isFor: always,
     listChecks: randomInvalidChecks,
   },
   {
     name: 'requires an API key with the permission',
     promise:
       'Without a valid key: 401. Without the permission: 403, and nothing changes. A Read Only key can read. ' +
-      'The case of the authentication scheme has no meaning.',
+      'With --finance-none-key and --finance-read-key, other users can do what their permissions allow, and get ' +
+      'the same records. The case of the authentication scheme has no meaning.',
     tests: ['x-permission', 'x-forbidden-with', 'header www-authenticate'],
-    isFor: always,
     listChecks: keyChecks,
-  },
-  {
-    name: 'gives all users of the account what they may have',
-    promise:
-      'With --finance-none-key and --finance-read-key: users can do what their permissions allow, and get the ' +
-      'same records.',
-    tests: ['x-permission', 'x-forbidden-with'],
-    isFor: (_, { noPermissionKey }) => noPermissionKey !== undefined,
-    needs: 'the options --finance-none-key and --finance-read-key',
-    listChecks: permissionChecks,
   },
   {
     name: 'refuses other URLs and methods',
@@ -114,7 +97,6 @@ export const ORACLES: readonly Oracle[] = [
       'Unknown IDs and paths get 404, broken URLs 400 or 414, and other methods 405 with Allow. The longest URL ' +
       'is accepted, a parameter without = is empty, and lists of values are accepted in all their spellings.',
     tests: ['x-list-parameters', 'x-unmatched-requests'],
-    isFor: always,
     listChecks: urlChecks,
   },
   {
@@ -123,7 +105,6 @@ export const ORACLES: readonly Oracle[] = [
       'Rate limit headers count the requests of a user with all of their keys, and name the end of the window. ' +
       'X-Request-Id repeats that of the client.',
     tests: ['x-echoes', 'x-counts-down', 'x-counts-from', 'x-scope'],
-    isFor: always,
     needs: 'a response header with x-echoes or x-counts-down',
     listChecks: headerChecks,
   },
@@ -205,9 +186,9 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'Unique values are unique, also after updates and deletions. Rules ' +
       'refuse what they name, and nothing else. The largest record is accepted. The errors name the field.',
-    tests: ['x-max-record-bytes', 'x-record.unique', 'x-refers-with', 'x-refusals'],
+    tests: ['x-max-record-bytes', 'x-record.unique', 'x-refusals'],
     isFor: ({ body }) => body !== null,
-    needs: 'x-refusals with a condition, x-record with unique, x-refers-to or x-max-record-bytes',
+    needs: 'x-refusals with a condition, x-record with unique, or x-max-record-bytes',
     listChecks: ruleChecks,
   },
   {
@@ -260,8 +241,6 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'Random sequences of creates, updates and deletes, also simultaneous ones, leave the records that a model ' +
       'computes. States, fixed fields, references and versions are as the contract says.',
-    isRandom: true,
-    tests: ['x-when-deleted'],
     isFor: ({ method }) => method === 'patch',
     needs: 'records at the top level with operations that create, return, update and delete them',
     listChecks: sequenceChecks,
@@ -271,8 +250,8 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'A webhook gets each event once, with the headers, signatures and body of asyncapi.yaml.',
     tests: [
-      ...prefixed('event', 'const', ...PRESENCE, ...RESTRICTIONS),
-      ...prefixed('delivery', 'const', ...PRESENCE, ...RESTRICTIONS),
+      ...prefixed('event', ...FIELD),
+      ...prefixed('delivery', ...FIELD),
       'x-emitted-by-system',
       'x-equals',
       'x-signature',
@@ -310,8 +289,9 @@ export const ORACLES: readonly Oracle[] = [
   {
     name: 'refuses wrong references',
     promise:
-      'No record can refer to a deleted record, or to one of another account. Each reference is tried alone.',
-    tests: ['x-refers-to'],
+      'No record can refer to a deleted record, to one of another account, or to one without the values that ' +
+      'it needs. Each reference is tried alone.',
+    tests: ['x-refers-to', 'x-refers-with'],
     isFor: ({ body }) => body !== null,
     needs: 'a field with x-refers-to, or the option --other-key',
     listChecks: referenceChecks,
@@ -333,7 +313,7 @@ function isFirstEmitter(operation: Operation, { operations }: Contract): boolean
 }
 
 export function listOracles(contract: Contract, operation: Operation, target: Target): Oracle[] {
-  return ORACLES.filter(({ isFor }) => isFor(operation, target, contract))
+  return ORACLES.filter(({ isFor }) => isFor?.(operation, target, contract) ?? true)
 }
 
 /** An oracle that had nothing to check in the whole run. */

@@ -14,6 +14,7 @@ export function randomCheck<T>(
   return {
     what,
     async perform() {
+      const { createdCount } = records
       let shrinksUntil = Number.POSITIVE_INFINITY
       const property = fc.asyncProperty(values, async (value) => {
         // After the time limit, every value passes, which ends the shrinking.
@@ -24,7 +25,7 @@ export function randomCheck<T>(
           shrinksUntil = Math.min(shrinksUntil, Date.now() + MAX_SHRINKING_MS)
           throw error
         } finally {
-          await records.cleanUpCheck()
+          await records.cleanUp(createdCount)
         }
       })
       const details = await fc.check(property, { seed: options.seed, numRuns: runs })

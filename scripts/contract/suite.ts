@@ -114,8 +114,8 @@ async function openSession(setUp: SetUp): Promise<Session> {
     sender,
     [Symbol.asyncDispose]: () =>
       records
-        .dispose()
-        .finally(() => otherRecords?.dispose())
+        .cleanUp()
+        .finally(() => otherRecords?.cleanUp())
         .finally(() => sender.close()),
   }
 }
@@ -169,11 +169,6 @@ function newRun(
   }
 }
 
-interface CaseResult {
-  checkCount: number
-  failures: Failure[]
-}
-
 type PendingCase = Pick<Oracle, 'name' | 'listChecks' | 'waits'> & { operation: Operation }
 
 function listCases(run: Run): PendingCase[] {
@@ -202,7 +197,9 @@ function listTested({ contract, options, coverage, records }: Run): Operation[] 
 }
 
 /** Performs the checks, counts them, and deletes the records that each created. */
-async function performChecks(run: Run, checks: Checks): Promise<CaseResult> {
+async function performChecks(run: Run, checks: Checks) {
+  const { records } = run
+  const keptCount = records.createdCount
   const failures: Failure[] = []
   let checkCount = 0
   const seen = new Set<string>()
@@ -216,15 +213,15 @@ async function performChecks(run: Run, checks: Checks): Promise<CaseResult> {
   try {
     for await (const { what, perform } of checks) {
       checkCount += 1
-      // The oracle created the present records for this check and the later ones.
-      run.records.keepUntilCaseEnds()
+      // The oracle created these records for this check and the later ones.
+      const { createdCount } = records
       await perform().catch((error) => addFailure(what, error))
-      await run.records.cleanUpCheck()
+      await records.cleanUp(createdCount)
     }
   } catch (error) {
     addFailure('preparing the request', error)
   }
-  await run.records.cleanUpCase().catch((error) => addFailure('deleting the test records', error))
+  await records.cleanUp(keptCount).catch((error) => addFailure('deleting the test records', error))
   return { checkCount, failures }
 }
 

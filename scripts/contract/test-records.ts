@@ -60,10 +60,8 @@ export class TestRecords {
   readonly #shared = new Map<Kind, string>()
   /** Why the kind has no shared record. */
   readonly #refused = new Map<Kind, ContractBroken>()
-  /** The records to delete at the end of the run, the case or the check, oldest first. */
-  #untilDispose: CreatedRecord[] = []
-  #untilCaseEnds: CreatedRecord[] = []
-  #untilCheckEnds: CreatedRecord[] = []
+  /** The records to delete, oldest first. */
+  #created: CreatedRecord[] = []
 
   constructor(contract: Contract, send: Send, key: string) {
     this.#contract = contract
@@ -97,8 +95,6 @@ export class TestRecords {
         if (!(error instanceof ContractBroken)) throw error
         this.#refused.set(kind, error)
       }
-    this.#untilDispose = this.#untilCheckEnds
-    this.#untilCheckEnds = []
   }
 
   /** The shared records that do not exist, and why. */
@@ -206,34 +202,23 @@ export class TestRecords {
   noteCreated({ status, headers }: ReceivedResponse, key = this.#key): void {
     const path = headers.get('location') ?? ''
     const canDelete = this.#kinds.some(({ remove }) => remove && matchesTemplate(remove.path, path))
-    if (status === 201 && canDelete) this.#untilCheckEnds.push({ path, key })
+    if (status === 201 && canDelete) this.#created.push({ path, key })
   }
 
-  /** Keeps the records created so far until `cleanUpCase`. */
-  keepUntilCaseEnds(): void {
-    this.#untilCaseEnds.push(...this.#untilCheckEnds)
-    this.#untilCheckEnds = []
+  /** The number of records created so far, for `cleanUp`. */
+  get createdCount(): number {
+    return this.#created.length
   }
 
-  /** Deletes the records that were created since the last clean-up or `keepUntilCaseEnds`. */
-  async cleanUpCheck(): Promise<void> {
-    const created = this.#untilCheckEnds
-    this.#untilCheckEnds = []
-    await this.#remove(created)
-  }
-
-  /** Deletes the records that the case created. */
-  async cleanUpCase(): Promise<void> {
-    this.#untilCheckEnds.unshift(...this.#untilCaseEnds)
-    this.#untilCaseEnds = []
-    await this.cleanUpCheck()
-  }
-
-  /** Deletes all records of the run. */
-  async dispose(): Promise<void> {
-    this.#untilCaseEnds.unshift(...this.#untilDispose)
-    this.#untilDispose = []
-    await this.cleanUpCase()
+  /** Deletes the records that were created after the first `keptCount`, the newest first. Tries all
+   *  of them, then throws the first failure. */
+  async cleanUp(keptCount = 0): Promise<void> {
+    const failures: unknown[] = []
+    for (const { path, key } of this.#created.splice(keptCount).toReversed())
+      await this.#send({ method: 'DELETE', path, headers: {}, key }).catch((error) => {
+        failures.push(error)
+      })
+    if (failures.length > 0) throw failures[0]
   }
 
   /** The ID of a new record, or of the first record of a kind that no request can create. */
@@ -259,7 +244,7 @@ export class TestRecords {
         request,
         `valid data returned ${status}: ${shorten(text)}`,
       )
-    if (kind.remove) this.#untilCheckEnds.push({ path: `${collection}/${id}`, key: this.#key })
+    if (kind.remove) this.#created.push({ path: `${collection}/${id}`, key: this.#key })
     return id
   }
 
@@ -279,15 +264,5 @@ export class TestRecords {
         `there is no record to test with: ${status}: ${shorten(text)}`,
       )
     return id
-  }
-
-  /** Deletes the newest record first. Tries all of them, then throws the first failure. */
-  async #remove(created: CreatedRecord[]): Promise<void> {
-    const failures: unknown[] = []
-    for (const { path, key } of created.toReversed())
-      await this.#send({ method: 'DELETE', path, headers: {}, key }).catch((error) => {
-        failures.push(error)
-      })
-    if (failures.length > 0) throw failures[0]
   }
 }

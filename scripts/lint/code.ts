@@ -1,12 +1,12 @@
 /** What the contract declares, but the code and the database do not have. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { listPromises } from '../contract/promises.ts'
 import { isList, tableOf } from '../generate/resources.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
-import { dereference } from '../model/references.ts'
-import type { Schema } from '../model/schema.ts'
-import { type Finding, type Located, type Path, type Sources, valueAt } from '../model/source.ts'
+import type { Finding } from '../model/source.ts'
+import { findUnsupportedParts } from '../model/supported.ts'
 import { isServerStatus } from './responses.ts'
 
 /** Without handlers/ and records/, there is nothing to find. */
@@ -44,30 +44,21 @@ type Tables = Record<string, { columns: Record<string, string> } | undefined>
 
 /** Fields of records that can be null, although their column cannot. */
 function findNeverNull(contract: Contract, tables: Tables): Finding[] {
-  const { sources, operations } = contract
-  const found = operations
-    .filter((operation) => isList(contract, operation))
-    .flatMap(({ path, success }) => {
-      const table = tableOf(path.split('/').at(-1) ?? '')
-      const columns = tables[table]?.columns ?? {}
-      const body = success.content['application/json']?.schema as Located<Schema>
-      const record = locate(sources, locate(sources, body, ['properties', 'data']), ['items'])
-      return Object.keys(record.value?.properties ?? {})
-        .filter((name) => columns[name]?.includes('not null'))
-        .map((name) => ({ table, name, field: locate(sources, record, ['properties', name]) }))
-    })
-  return found
-    .filter(({ field }) => field.value.nullable)
-    .map(({ table, name, field: { source, path } }) => ({
-      source,
-      path: [...path, 'nullable'],
-      problem: `${name} can be null, but the column ${table}.${name} cannot: remove nullable, or change the column in a migration`,
-    }))
-}
-
-/** The schema below the place, with its reference followed. */
-function locate(sources: Sources, schema: Located<Schema>, steps: Path): Located<Schema> {
-  const { source, path, value } = dereference(sources, schema)
-  const child = { source, path: [...path, ...steps], value: valueAt(value, steps) as Schema }
-  return child.value ? dereference(sources, child) : child
+  const tableOfList = new Map(
+    contract.operations
+      .filter((operation) => isList(contract, operation))
+      .map(({ id, path }) => [id, tableOf(path.split('/').at(-1) ?? '')]),
+  )
+  // A schema that contains itself has promises without end.
+  if (findUnsupportedParts(contract).length > 0) return []
+  const nullable = listPromises(contract).filter(({ claim }) => claim === 'response nullable')
+  return nullable.flatMap(({ uses, place: { source, path } }) =>
+    uses.flatMap(({ subject, name }) => {
+      const table = tableOfList.get(subject) ?? ''
+      const column = name.replace(/^data\.\*\./, '')
+      if (!tables[table]?.columns[column]?.includes('not null')) return []
+      const problem = `${column} can be null, but the column ${table}.${column} cannot: remove nullable, or change the column in a migration`
+      return [{ source, path: [...path, 'nullable'], problem }]
+    }),
+  )
 }

@@ -1,6 +1,5 @@
 /** Rules that the contract tests could not check. */
 import type { Contract } from '../model/contract.ts'
-import type { Operation } from '../model/operations.ts'
 import type { Finding } from '../model/source.ts'
 import { readRecordWords, requestSchema } from '../words/records.ts'
 import { readRules } from '../words/refusals.ts'
@@ -23,25 +22,21 @@ export function findWrongRows(contract: Contract): Finding[] {
 /** Fields of `x-refusals`, also of `accepts` and `refuses`, that the body of the operation does not
  *  have. */
 export function findUnknownFields(contract: Contract): Finding[] {
-  return contract.operations.flatMap((operation) =>
-    Object.entries(readRules(operation)).flatMap(([field, { accepts = [], refuses = [] }]) => {
-      const bodies = [...accepts, ...refuses].flatMap((body) => Object.keys(body))
-      return [field.split('.')[0] ?? '', ...bodies].flatMap((name) =>
-        checkField(contract, operation, field, name),
-      )
-    }),
-  )
-}
-
-function checkField(
-  contract: Contract,
-  operation: Operation,
-  rule: string,
-  name: string,
-): Finding[] {
-  const { id, place } = operation
-  if (Object.hasOwn(requestSchema(contract, operation).properties ?? {}, name)) return []
-  const path = [...place.path, 'x-refusals', rule]
-  const problem = `${rule} in x-refusals must name fields of the body: ${id} has no ${name}`
-  return [{ source: place.source, path, problem }]
+  return contract.operations.flatMap((operation) => {
+    const { id, place } = operation
+    const { properties = {} } = requestSchema(contract, operation)
+    return Object.entries(readRules(operation)).flatMap(
+      ([rule, { accepts = [], refuses = [] }]) => {
+        const names = [...accepts, ...refuses].flatMap((body) => Object.keys(body))
+        const unknown = [rule.split('.')[0] ?? '', ...names].filter(
+          (name) => !Object.hasOwn(properties, name),
+        )
+        return unknown.map((name) => ({
+          source: place.source,
+          path: [...place.path, 'x-refusals', rule],
+          problem: `${rule} in x-refusals must name fields of the body: ${id} has no ${name}`,
+        }))
+      },
+    )
+  })
 }

@@ -1,6 +1,6 @@
 /** Promises of the contract that no oracle of `muster contract` tests. */
 import { ORACLES } from '../contract/oracles.ts'
-import { type ContractPromise, listPromises } from '../contract/promises.ts'
+import { listPromises } from '../contract/promises.ts'
 import { listTesters } from '../contract/testers.ts'
 import type { Contract } from '../model/contract.ts'
 import { type Finding, isObject } from '../model/source.ts'
@@ -14,9 +14,8 @@ export function findUntested(contract: Contract): Finding[] {
   const untested = listPromises(contract).filter(
     ({ claim, reason }) => reason === null && listTesters(ORACLES, claim).length === 0,
   )
-  const isFirst = ({ claim }: ContractPromise, index: number): boolean =>
-    untested.findIndex((other) => other.claim === claim) === index
-  const findings = untested.filter(isFirst).map(({ subject, name, claim, place }) => ({
+  const byClaim = new Map(untested.toReversed().map((promise) => [promise.claim, promise]))
+  const findings = [...byClaim.values()].map(({ subject, name, claim, place }) => ({
     source: place.source,
     path: [...place.path, claim.split('.')[0] ?? ''],
     problem:

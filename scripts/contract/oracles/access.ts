@@ -6,7 +6,7 @@ import type { Operation } from '../../model/operations.ts'
 import { findItemSchema } from '../../words/lists.ts'
 import { readWord } from '../../words/read.ts'
 import { assertStatus, ContractBroken, show } from '../contract-broken.ts'
-import type { Request } from '../request.ts'
+import type { ReceivedResponse, Request } from '../request.ts'
 import {
   assertSameStatus,
   type Check,
@@ -19,7 +19,7 @@ import {
   waitUntilFinished,
 } from '../run.ts'
 import { changeOf } from './deliveries.ts'
-import { assertChangesNothing } from './unchanged.ts'
+import { assertChangesNothing } from './refused.ts'
 
 /** RFC 9110 §11.6.1: the header lists challenges, each of which begins with a scheme. A contract has
  *  no other scheme than Bearer. */
@@ -44,7 +44,7 @@ export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator
     }
   }
   yield* schemeChecks(run, operation, path)
-  yield* lesserKeyChecks(run, operation, listRestrictedKeys(run, operation))
+  yield* lesserKeyChecks(run, operation)
 }
 
 /** How each request differs from a valid one: in words, and its changes. */
@@ -99,7 +99,7 @@ interface LesserKey {
   isPermitted(operation: Operation, values: JsonObject | undefined): boolean
 }
 
-function listRestrictedKeys({ target }: Run, { responses }: Operation): LesserKey[] {
+function listLesserKeys({ target }: Run, { responses }: Operation): LesserKey[] {
   const isRefused = responses.some(({ status }) => status === 403)
   return [
     {
@@ -109,11 +109,6 @@ function listRestrictedKeys({ target }: Run, { responses }: Operation): LesserKe
         !isRefused ||
         (operation.method === 'get' && readForbidden(operation) !== undefined && !values),
     },
-  ]
-}
-
-function listFullAccessKeys({ target }: Run): LesserKey[] {
-  return [
     {
       what: 'a Full Access key without the permission',
       key: target.noPermissionKey,
@@ -132,15 +127,10 @@ function readForbidden({ place }: Operation): JsonObject | undefined {
   return readWord<JsonObject>(place, 'x-forbidden-with')
 }
 
-/** The permissions of users, apart from the access levels of their keys. */
-export function permissionChecks(run: Run, operation: Operation): Generator<Check> {
-  return lesserKeyChecks(run, operation, listFullAccessKeys(run))
-}
-
-function* lesserKeyChecks(run: Run, operation: Operation, keys: LesserKey[]): Generator<Check> {
+function* lesserKeyChecks(run: Run, operation: Operation): Generator<Check> {
   const forbidden = readForbidden(operation)
   for (const values of forbidden ? [undefined, forbidden] : [undefined])
-    for (const { what, key, isPermitted } of keys)
+    for (const { what, key, isPermitted } of listLesserKeys(run, operation))
       if (key !== undefined)
         yield {
           what: `with ${what}${values ? `, ${show(values)}` : ''}`,
@@ -149,7 +139,7 @@ function* lesserKeyChecks(run: Run, operation: Operation, keys: LesserKey[]): Ge
             const probe = { what, request, key }
             if (!isPermitted(operation, values)) await assertForbidden(run, operation, probe)
             else if (operation.method === 'get') await assertSameResponse(run, operation, probe)
-            else await assertPermitted(run, operation, probe)
+            else await assertReturns(run, operation, probe, operation.success.status)
           },
         }
 }
@@ -179,50 +169,36 @@ interface Probe {
   key: string
 }
 
-async function assertForbidden(
+async function assertReturns(
   run: Run,
   operation: Operation,
   { what, request, key }: Probe,
-): Promise<void> {
-  const check = 'ignored_permission'
-  const { path } = request
-  await assertChangesNothing(run, { operation, path, check, what }, async () => {
-    const probe = { ...request, key }
-    const { status } = await run.send(operation, probe)
-    assertStatus(probe, status, { check, expected: 403, what })
-    for (const word of ['x-permission', 'x-forbidden-with']) run.tested(operation.id, word)
-  })
+  expected: number,
+): Promise<ReceivedResponse> {
+  const probe = { ...request, key }
+  const response = await run.send(operation, probe)
+  assertStatus(probe, response.status, { check: 'ignored_permission', expected, what })
+  return response
 }
 
-async function assertPermitted(
-  run: Run,
-  operation: Operation,
-  { what, request, key }: Probe,
-): Promise<void> {
-  const probe = { ...request, key }
-  const { status } = await run.send(operation, probe)
-  const expected = operation.success.status
-  assertStatus(probe, status, { check: 'ignored_permission', expected, what })
+async function assertForbidden(run: Run, operation: Operation, probe: Probe): Promise<void> {
+  const { what, request } = probe
+  const attempt = { operation, request, check: 'ignored_permission', what } as const
+  await assertChangesNothing(run, attempt, () => assertReturns(run, operation, probe, 403))
+  for (const word of ['x-permission', 'x-forbidden-with']) run.tested(operation.id, word)
 }
 
 /** Throws unless the key gets the response that the key of the run gets. Only the status of a
  *  response about the key itself. */
-async function assertSameResponse(
-  run: Run,
-  operation: Operation,
-  { what, request, key }: Probe,
-): Promise<void> {
-  const probe = { ...request, key }
+async function assertSameResponse(run: Run, operation: Operation, probe: Probe): Promise<void> {
+  const { what, request, key } = probe
   for (let tries = 1; ; tries++) {
     const usual = await run.send(operation, request)
-    const response = await run.send(operation, probe)
-    const expected = usual.status
-    assertStatus(probe, response.status, { check: 'ignored_permission', expected, what })
-    if (isAboutKey(run, operation) || response.text === usual.text) return
+    const { text } = await assertReturns(run, operation, probe, usual.status)
+    if (isAboutKey(run, operation) || text === usual.text) return
+    const message = `${what} got another body than the run's key`
     if (tries === MAX_TRIES)
-      throw new ContractBroken('isolation', probe, `${what} got another body than the run's key`, [
-        request,
-      ])
+      throw new ContractBroken('isolation', { ...request, key }, message, [request])
     await delay(RETRY_DELAY_MS)
   }
 }

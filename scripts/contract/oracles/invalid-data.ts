@@ -27,64 +27,47 @@ export async function* invalidValueChecks(run: Run, operation: Operation): Async
   const request = await prepareRequest(run, operation)
   const body = JSON.parse(request.body ?? '{}')
   const schema = requestSchema(run.contract, operation)
-  const check = (
-    what: string,
-    probe: Request,
-    listOwn: () => BrokenKeyword[],
-    field = fieldOf(what),
-  ): Check => ({
+  const check = (what: string, probe: Request, field: string | undefined, list: Broken): Check => ({
     what,
     async perform() {
       await sendInvalid(run, operation, probe, field)
       const part = probe.body === request.body ? 'parameter' : 'body'
-      for (const { name, keyword } of listOwn())
-        run.tested(operation.id, `${part} ${keyword}`, name)
+      for (const { name, keyword } of list()) run.tested(operation.id, `${part} ${keyword}`, name)
     },
   })
-  const bodies = [
-    ...listBodyMutations(run, operation).map(({ what, field, applyTo }) => ({
-      what,
-      field,
-      value: applyTo(body),
-    })),
-    ...(operation.body === null ? [] : [[], 'x', 1, null]).map((value) => ({
-      what: `is ${JSON.stringify(value)}`,
-      field: undefined,
-      value,
-    })),
-  ]
-  for (const { what, field, value } of bodies) {
+  const wholes: Mutation[] = (operation.body === null ? [] : [[], 'x', 1, null]).map((value) => ({
+    what: `is ${JSON.stringify(value)}`,
+    applyTo: () => value,
+  }))
+  for (const { what, field, applyTo } of [...listBodyMutations(run, operation), ...wholes]) {
+    const value = applyTo(body)
     const probe = { ...request, body: JSON.stringify(value) }
-    yield check(what, probe, () => listBroken(schema, value), field)
+    yield check(what, probe, field, () => listBroken(schema, value))
   }
-  for (const { what, applyTo, broken } of listParameterMutations(run, operation))
-    yield check(what, applyTo(request), () => broken)
+  for (const { what, field, applyTo, broken } of listParameterMutations(run, operation))
+    yield check(what, applyTo(request), field, () => broken)
 }
 
-/** The field with which `what` begins, as in `title: is missing`. Undefined if there is none. */
-function fieldOf(what: string): string | undefined {
-  return /^([^ :]+): /.exec(what)?.[1]
-}
+type Broken = () => BrokenKeyword[]
 
 export function* randomInvalidChecks(run: Run, operation: Operation): Generator<Check> {
-  const ofBody = listBodyMutations(run, operation)
-  const ofParameters = listParameterMutations(run, operation)
-  const choices = [
-    ...ofBody.map((mutation) => ({ inBody: mutation, inParameters: undefined })),
-    ...ofParameters.map((mutation) => ({ inBody: undefined, inParameters: mutation })),
+  const mutations = [
+    ...listParameterMutations(run, operation).map(({ applyTo }) => applyTo),
+    ...listBodyMutations(run, operation).map(({ applyTo }) => (valid: Request): Request => {
+      const body = applyTo(JSON.parse(valid.body ?? '{}'))
+      return { ...valid, body: JSON.stringify(body) }
+    }),
   ]
   yield randomCheck(
     run,
     { what: 'random data', runs: run.options.randomRequests },
-    fc.tuple(validInputs(run, operation), fc.constantFrom(...choices)),
-    async ([{ query, body }, { inBody, inParameters }]) => {
+    fc.tuple(validInputs(run, operation), fc.constantFrom(...mutations)),
+    async ([{ query, body }, mutate]) => {
       const path = await run.records.sharedPath(operation)
       // Without the random headers: the service could refuse a request for its If-Match instead of
       // its invalid data.
       const valid = newRequest(run, operation, path, { query, body })
-      if (inParameters) return await sendInvalid(run, operation, inParameters.applyTo(valid))
-      const invalidBody = JSON.stringify(inBody?.applyTo(body ?? {}))
-      return await sendInvalid(run, operation, { ...valid, body: invalidBody })
+      await sendInvalid(run, operation, mutate(valid))
     },
   )
 }
@@ -123,6 +106,8 @@ function listBodyMutations({ contract }: Run, operation: Operation): Mutation[] 
 /** Turns a valid request into one with an invalid query or header. */
 interface ParameterMutation {
   what: string
+  /** The parameter that errors must name. Undefined: any. */
+  field?: string
   /** What is wrong. Empty for a name that is wrong, not a value. */
   broken: BrokenKeyword[]
   applyTo(valid: Request): Request
@@ -136,24 +121,33 @@ function listParameterMutations(run: Run, operation: Operation): ParameterMutati
     const { name } = parameter
     const schema = parameterSchema(run, parameter)
     const [valid] = limitValues(schema)
+    const twice: [string, unknown] = [name, valid?.value]
     return [
-      ...invalidTexts(schema).map(({ what, value }) => ({
-        ...withQuery(`${name}: ${what}`, [name, value]),
-        broken: listBroken(schema, value, name),
-      })),
-      withQuery(`${name}: twice`, [name, valid?.value], [name, valid?.value]),
+      ...invalidTexts(schema).map(({ what, value }) =>
+        withQuery(name, what, [[name, value]], listBroken(schema, value, name)),
+      ),
+      withQuery(name, 'twice', [twice, twice]),
     ]
   })
   const headers = parametersIn(operation, 'header').flatMap((parameter) => {
+    const { name } = parameter
     const schema = parameterSchema(run, parameter)
     return invalidValues(schema)
       .filter(({ value }) => typeof value === 'string' && HEADER_TEXT.test(value))
       .map(({ what, value }) => ({
-        ...withHeader(`${parameter.name}: ${what}`, parameter.name, value),
-        broken: listBroken(schema, value, parameter.name),
+        what: `${name}: ${what}`,
+        field: name,
+        broken: listBroken(schema, value, name),
+        applyTo: (valid: Request) => ({
+          ...valid,
+          headers: { ...valid.headers, [name]: String(value) },
+        }),
       }))
   })
-  const unknown = withQuery('an unknown parameter', ['not_a_parameter', 1])
+  const unknown = {
+    ...withQuery('not_a_parameter', 'is unknown', [['not_a_parameter', 1]]),
+    field: undefined,
+  }
   return [...query, ...listDoubleSorts(run, operation), unknown, ...headers]
 }
 
@@ -164,25 +158,21 @@ function listDoubleSorts(run: Run, operation: Operation): ParameterMutation[] {
   const [option] = parameter ? (parameterSchema(run, parameter).items?.enum ?? []) : []
   if (sort?.twice !== 'refused' || option === undefined) return []
   const value = [option, `${sort.descending}${option}`]
-  return [withQuery(`${sort.parameter}: ${value.join()}`, [sort.parameter, value])]
+  return [withQuery(sort.parameter, value.join(), [[sort.parameter, value]])]
 }
 
-function withQuery(what: string, ...parameters: [string, unknown][]): ParameterMutation {
+function withQuery(
+  field: string,
+  what: string,
+  parameters: [string, unknown][],
+  broken: BrokenKeyword[] = [],
+): ParameterMutation {
+  const search = toSearch(parameters)
   return {
-    what,
-    broken: [],
-    applyTo: (valid) => ({
-      ...valid,
-      path: `${valid.path.split('?')[0]}?${toSearch(parameters)}`,
-    }),
-  }
-}
-
-function withHeader(what: string, name: string, value: unknown): ParameterMutation {
-  return {
-    what,
-    broken: [],
-    applyTo: (valid) => ({ ...valid, headers: { ...valid.headers, [name]: String(value) } }),
+    what: `${field}: ${what}`,
+    field,
+    broken,
+    applyTo: (valid) => ({ ...valid, path: `${valid.path.split('?')[0]}?${search}` }),
   }
 }
 

@@ -15,82 +15,71 @@ import {
   type Run,
 } from '../run.ts'
 import type { TestRecords } from '../test-records.ts'
-import { assertChangesNothing } from './unchanged.ts'
+import { assertChangesNothing } from './refused.ts'
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g
 
 export async function* isolationChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
-  const { otherKey } = run.target
-  if (otherKey === undefined) return
-  const asOther = (request: Request): Request => ({ ...request, key: otherKey })
-  if (operation.path.includes('{')) yield* recordChecks(run, operation, asOther)
-  else if (findItemSchema(run.contract, operation)) yield* otherListChecks(run, operation, asOther)
-  else if (operation.method === 'get') yield* readChecks(run, operation, asOther)
+  if (run.target.otherKey === undefined) return
+  if (operation.path.includes('{')) yield* recordChecks(run, operation)
+  else if (operation.method === 'get') yield* readChecks(run, operation)
   else if (operation.method === 'post') yield* creationChecks(run, operation)
 }
 
-/** Returns the request with the key of the other account. */
-type AsOther = (request: Request) => Request
+/** A request with the key of the other account. */
+function requestOfOther(run: Run, operation: Operation, path: string, input: Input): Request {
+  return { ...newRequest(run, operation, path, input), key: run.target.otherKey ?? null }
+}
 
 /** A record of the run's account is unknown to the other account, which cannot change it. */
-async function* recordChecks(
-  run: Run,
-  operation: Operation,
-  asOther: AsOther,
-): AsyncGenerator<Check> {
+async function* recordChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const path = await run.records.newPath(operation)
   const body = await run.records.validBody(operation)
-  const read: Request = { method: 'GET', path, headers: {}, key: run.target.key }
-  const assertUnknown = async (what: string, headers: Input['headers']) => {
-    const probe = asOther(newRequest(run, operation, path, { headers, body }))
-    const { status } = await run.send(operation, probe)
-    assertStatus(probe, status, { check: 'isolation', expected: 404, what })
+  const assertUnknown = async (what: string, headers: Input['headers'] = {}) => {
+    const request = requestOfOther(run, operation, path, { headers, body })
+    await assertChangesNothing(run, { operation, request, check: 'isolation', what }, async () => {
+      const { status } = await run.send(operation, request)
+      assertStatus(request, status, { check: 'isolation', expected: 404, what })
+    })
   }
-  const what = 'a request of another account'
   yield {
     what: 'the record of another account',
-    perform: () =>
-      assertChangesNothing(run, { operation, path, check: 'isolation', what }, () =>
-        assertUnknown(what, {}),
-      ),
+    perform: () => assertUnknown('a request of another account'),
   }
   const header = operation.method === 'get' ? 'If-None-Match' : 'If-Match'
   if (hasParameter(operation, header))
     yield {
       what: 'the record of another account, with its ETag',
       async perform() {
+        const read = { method: 'GET', path, headers: {}, key: run.target.key }
         const { headers } = await run.sendUnchecked(read)
-        await assertUnknown('a conditional request of another account', {
-          [header]: headers.get('etag'),
-        })
+        const condition = { [header]: headers.get('etag') }
+        await assertUnknown('a conditional request of another account', condition)
       },
     }
 }
 
-/** No list, filter or count of the other account shows a record of the run's account. */
-async function* otherListChecks(
-  run: Run,
-  operation: Operation,
-  asOther: AsOther,
-): AsyncGenerator<Check> {
-  const words = readListWords(run.contract)
-  if (words === undefined) return
-  const build = (query: Input['query']) => newRequest(run, operation, operation.path, { query })
-  const maxSize = readMaxPageSize(run.contract, operation, words)
-  const size = { [words.page.size]: maxSize }
-  const ownList = await run.send(operation, build(size))
-  const ownIds = idsIn(ownList, words.items)
-  const queries = [{}, ...listOwnFilters(operation, ownList, words.items)]
-  for (const query of queries)
+/** No response to the other account, also with a filter, shows or counts a record of the run's
+ *  account. */
+async function* readChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
+  const isList = findItemSchema(run.contract, operation) !== undefined
+  const words = isList ? readListWords(run.contract) : undefined
+  const maxSize = words ? readMaxPageSize(run.contract, operation, words) : 0
+  const size = words ? { [words.page.size]: maxSize } : {}
+  const own = await run.send(operation, newRequest(run, operation, operation.path, { query: size }))
+  const ownIds = idsIn(own, words?.items)
+  const filters = words ? listOwnFilters(operation, own, words.items) : []
+  for (const query of [{}, ...filters])
     yield {
-      what: `the list of another account ${JSON.stringify(query)}`,
+      what: `the response to another account ${JSON.stringify(query)}`,
       async perform() {
-        const probe = asOther(build({ ...size, ...query }))
+        const input = { query: { ...size, ...query } }
+        const probe = requestOfOther(run, operation, operation.path, input)
         const response = await run.send(operation, probe)
-        const shown = [...idsIn(response, words.items)].find((id) => ownIds.has(id))
+        const shown = [...idsIn(response, words?.items)].find((id) => ownIds.has(id))
         if (shown !== undefined) throw broken(probe, `the other account is shown ${shown}`)
+        if (words?.meta.total === undefined) return
         const items = readPointer(response.json, words.items)
-        if (words.meta.total === undefined) return
         const total = readPointer(response.json, words.meta.total)
         if (Array.isArray(items) && items.length < maxSize && total !== items.length)
           throw broken(probe, `the list has ${items.length} records, but counts ${total}`)
@@ -121,21 +110,6 @@ function listOwnFilters(
 function idsIn({ json }: ReceivedResponse, items = ''): Set<string> {
   const records = items === '' ? json : readPointer(json, items)
   return new Set(JSON.stringify(records ?? null).match(UUID) ?? [])
-}
-
-/** A response about the caller names no record of another account. */
-function* readChecks(run: Run, operation: Operation, asOther: AsOther): Generator<Check> {
-  yield {
-    what: 'the response to another account',
-    async perform() {
-      const request = newRequest(run, operation, operation.path)
-      const ownIds = idsIn(await run.send(operation, request))
-      const probe = asOther(request)
-      const otherIds = idsIn(await run.send(operation, probe))
-      const shown = [...otherIds].find((id) => ownIds.has(id))
-      if (shown !== undefined) throw broken(probe, `the other account is shown ${shown}`)
-    },
-  }
 }
 
 /** Each user has their own idempotency keys if the contract says so with `x-scope`, and each account

@@ -1,38 +1,41 @@
 /** Oracle: the service refuses what the rules of the contract refuse, and nothing else: `x-refusals`
- *  with a condition, `unique` of `x-record`, `x-refers-with` and `x-max-record-bytes`. */
+ *  with a condition, `unique` of `x-record` and `x-max-record-bytes`. */
 import { randomUUID } from 'node:crypto'
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import type { Schema } from '../../model/schema.ts'
 import { readRecordWords, requestSchema } from '../../words/records.ts'
-import { type Rule, readRules } from '../../words/refusals.ts'
+import { type Rule, readMaxRecordBytes, readRules } from '../../words/refusals.ts'
 import { type Kind, listKinds } from '../record-kinds.ts'
 import type { Request } from '../request.ts'
-import { type Check, newRequest, preparePath, type Run, UNKNOWN_ID } from '../run.ts'
+import { type Check, newRequest, preparePath, type Run } from '../run.ts'
+import { jsonBytes } from '../values/limit-values.ts'
 import { variants } from '../values/valid-values.ts'
 import { isValid } from '../values/validity.ts'
-import { recordSizeChecks } from './record-size.ts'
-import { assertAccepted, assertRefused, assertUpdateRefused } from './refused.ts'
-import { listStates, newRecordIn } from './states.ts'
+import { assertAccepted, assertRefused } from './refused.ts'
 
 /** Shorter random text could be the value of another record. */
 const MIN_UNIQUE_CHARACTERS = 10
-
-/** A kind whose records the operation creates or updates. */
-type WrittenKind = Kind & { create: Operation; get: Operation }
+/** Takes more bytes as JSON than any other character. */
+const ESCAPED_CHARACTER = '\u0001'
+const ESCAPED_BYTES = '\\u0001'.length
+/** Has two bytes, so that a service that counts characters accepts too large a record. */
+const WIDE_CHARACTER = 'é'
+const MAX_WIDE = 100
+/** Another field of the request cannot be shortened by this many bytes. */
+const LARGE_EXCESS = 2000
 
 export function* ruleChecks(run: Run, operation: Operation): Generator<Check> {
   const { contract } = run
   const kind = listKinds(contract).find((one) => [one.create, one.update].includes(operation))
   for (const [field, rule] of Object.entries(readRules(operation))) {
-    yield* bodyRuleChecks(run, operation, field, rule)
-    if (rule.unique && field.includes('.*.')) yield* entryChecks(run, operation, field, rule)
-    else if (rule.unique && kind?.create && kind.get)
-      yield* uniqueChecks(run, operation, kind as WrittenKind, field, rule)
+    for (const one of listBodies(run, operation, field, rule))
+      yield bodyCheck(run, operation, { field, why: rule.reason, ...one })
+    if (rule.unique && !isOfEntry(field) && kind)
+      yield* uniqueChecks(run, operation, kind, field, rule)
   }
   const { unique } = readRecordWords(contract, operation)
   if (unique && operation === kind?.create) yield togetherUnique(run, operation, kind, unique)
-  yield* referenceChecks(run, operation)
   yield* recordSizeChecks(run, operation)
 }
 
@@ -43,55 +46,55 @@ async function requestWith(run: Run, operation: Operation, fields: JsonObject): 
   return newRequest(run, operation, path, { body })
 }
 
-function* bodyRuleChecks(
-  run: Run,
-  operation: Operation,
-  field: string,
-  { reason: why, accepts = [], refuses = [] }: Rule,
-): Generator<Check> {
-  for (const body of accepts)
-    yield {
-      what: `${field}: accepts ${JSON.stringify(body)}`,
-      async perform() {
-        const request = await requestWith(run, operation, body)
-        await assertAccepted(run, operation, request, 'what the rule accepts')
-      },
-    }
-  for (const body of refuses)
-    yield {
-      what: `${field}: refuses ${JSON.stringify(body)}`,
-      async perform() {
-        const request = await requestWith(run, operation, body)
-        await assertRefused(run, operation, request, { fields: [field], why })
-        run.tested(operation.id, 'x-refusals', field)
-      },
-    }
+/** Fields of a body that a rule accepts or refuses. */
+interface RuleBody {
+  what: string
+  fields: JsonObject
+  /** The fields that the errors must name. Undefined: the rule accepts the body. */
+  wrong?: string[]
 }
 
-/** A field that is unique among the entries of a list. */
-function* entryChecks(
-  run: Run,
-  operation: Operation,
-  field: string,
-  { reason: why }: Rule,
-): Generator<Check> {
+/** `field` is a field of the entries of a list, for example `items.*.key`. */
+function isOfEntry(field: string): boolean {
+  return field.includes('.*.')
+}
+
+function listBodies(run: Run, operation: Operation, field: string, rule: Rule): RuleBody[] {
+  const { accepts = [], refuses = [], unique } = rule
+  const bodies: RuleBody[] = [
+    ...accepts.map((fields) => ({ what: `accepts ${JSON.stringify(fields)}`, fields })),
+    ...refuses.map((fields) => ({
+      what: `refuses ${JSON.stringify(fields)}`,
+      fields,
+      wrong: [field],
+    })),
+  ]
+  if (!unique || !isOfEntry(field)) return bodies
   const [list = ''] = field.split('.*.')
   const { items = {} } = requestSchema(run.contract, operation).properties?.[list] ?? {}
   const [first, second] = variants(items, 2)
-  yield {
-    what: `${field}: twice`,
+  const wrong = [1, 2].map((index) => field.replace('*', String(index)))
+  return [
+    ...bodies,
+    { what: 'twice', fields: { [list]: [first, second, second] }, wrong },
+    { what: 'two values', fields: { [list]: [first, second] } },
+  ]
+}
+
+function bodyCheck(
+  run: Run,
+  operation: Operation,
+  { field, why, what, fields, wrong }: RuleBody & { field: string; why: string },
+): Check {
+  return {
+    what: `${field}: ${what}`,
     async perform() {
-      const request = await requestWith(run, operation, { [list]: [first, second, second] })
-      const fields = [1, 2].map((index) => field.replace('*', String(index)))
-      await assertRefused(run, operation, request, { fields, why })
-      run.tested(operation.id, 'x-refusals', field)
-    },
-  }
-  yield {
-    what: `${field}: two values`,
-    async perform() {
-      const request = await requestWith(run, operation, { [list]: [first, second] })
-      await assertAccepted(run, operation, request, 'two values')
+      const request = await requestWith(run, operation, fields)
+      if (wrong === undefined) await assertAccepted(run, operation, request, 'valid data')
+      else {
+        await assertRefused(run, operation, request, { fields: wrong, why })
+        run.tested(operation.id, 'x-refusals', field)
+      }
     },
   }
 }
@@ -101,10 +104,11 @@ function* entryChecks(
 function* uniqueChecks(
   run: Run,
   operation: Operation,
-  { create, get, update, remove }: WrittenKind,
+  { create, get, update, remove }: Kind,
   field: string,
   { reason: why, ignore_case = false }: Rule,
 ): Generator<Check> {
+  if (!create || !get) return
   const schema = requestSchema(run.contract, create).properties?.[field] ?? {}
   const newValue = (): string => uniqueText(schema)
   const sample = newValue()
@@ -123,14 +127,16 @@ function* uniqueChecks(
   })
   const send = (value: string) => requestWith(run, operation, { [field]: value })
   const assertTaken = async (value: string): Promise<void> => {
-    const request = await send(value)
-    const expected = { fields: [field], why }
-    if (operation !== update) await assertRefused(run, operation, request, expected)
-    else await assertUpdateRefused(run, { update, get }, request, expected)
+    await assertRefused(run, operation, await send(value), { fields: [field], why })
     run.tested(operation.id, 'x-refusals', field)
   }
   const assertFree = async (value: string, what: string): Promise<void> => {
     await assertAccepted(run, operation, await send(value), what)
+  }
+  const change = async (holder: string, value: string): Promise<void> => {
+    if (!update) return
+    const request = newRequest(run, update, holder, { body: { [field]: value } })
+    await assertAccepted(run, update, request, 'an update of the holder')
   }
 
   yield check('the value of another record', assertTaken)
@@ -141,8 +147,7 @@ function* uniqueChecks(
   )
   if (update)
     yield check('a value that the holder gave up', async (value, holder) => {
-      const request = newRequest(run, update, holder, { body: { [field]: newValue() } })
-      await assertAccepted(run, update, request, 'a new value of the holder')
+      await change(holder, newValue())
       await assertFree(value, 'a value that no record has')
     })
   if (remove)
@@ -152,10 +157,7 @@ function* uniqueChecks(
     })
   if (operation === update)
     yield check("the record's own value", async (value, holder) => {
-      for (const own of [value, value.toLowerCase()]) {
-        const request = newRequest(run, update, holder, { body: { [field]: own } })
-        await assertAccepted(run, update, request, "the record's own value")
-      }
+      for (const own of [value, value.toLowerCase()]) await change(holder, own)
     })
 }
 
@@ -188,36 +190,45 @@ function togetherUnique(run: Run, create: Operation, { remove }: Kind, unique: s
   }
 }
 
-/** References to records with other values than `x-refers-with` says, and IDs in upper case.
- *  references.ts tests references to records that do not exist. */
-function* referenceChecks(run: Run, operation: Operation): Generator<Check> {
-  const { properties = {} } = requestSchema(run.contract, operation)
-  for (const [field, schema] of Object.entries(properties)) {
-    const target = listKinds(run.contract).find(({ name }) => name === schema['x-refers-to'])
-    if (target === undefined) continue
-    for (const [name, value] of Object.entries(schema['x-refers-with'] ?? {}))
-      for (const state of listStates(run, target, name))
-        if (state !== value)
-          yield {
-            what: `${field}: a record with ${name} ${state}`,
-            async perform() {
-              const path = await newRecordIn(run, target, name, state)
-              const id = path.split('/').at(-1)
-              const request = await requestWith(run, operation, { [field]: id })
-              const why = `it must refer to a record with ${name} ${value}`
-              await assertRefused(run, operation, request, { fields: [field], why })
-              run.tested(operation.id, 'x-refers-with', field)
-            },
-          }
-    if (schema.format === 'uuid')
-      yield {
-        what: `${field}: in upper case`,
-        async perform() {
-          const body = await run.records.withReferences(operation, { [field]: UNKNOWN_ID })
-          const id = String(body[field]).toUpperCase()
-          const request = await requestWith(run, operation, { [field]: id })
-          await assertAccepted(run, operation, request, `an ID in upper case in ${field}`)
-        },
-      }
+/** The operation writes records of the largest size, and refuses larger ones. */
+function* recordSizeChecks(run: Run, operation: Operation): Generator<Check> {
+  const maxBytes = readMaxRecordBytes(run.contract)
+  if (maxBytes === Number.POSITIVE_INFINITY) return
+  const field = findLargeField(requestSchema(run.contract, operation), maxBytes)
+  if (field === undefined) return
+  yield {
+    what: `a record of ${maxBytes} bytes, and larger ones`,
+    async perform() {
+      const path = await preparePath(run, operation)
+      const fixed = await run.records.validBody(operation)
+      const send = (bytes: number) =>
+        newRequest(run, operation, path, { body: { ...fixed, [field]: textOf(bytes) } })
+      const { json } = await assertAccepted(run, operation, send(1), 'a small record')
+      const most = maxBytes - jsonBytes(json) + 1
+      await assertAccepted(run, operation, send(most), `a record of ${maxBytes} bytes`)
+      const why = `a record has at most ${maxBytes} bytes`
+      const anyField = Object.keys({ ...fixed, [field]: '' })
+      await assertRefused(run, operation, send(most + 1), { fields: anyField, why })
+      await assertRefused(run, operation, send(most + LARGE_EXCESS), { fields: [field], why })
+      run.tested('openapi.yaml', 'x-max-record-bytes')
+    },
   }
+}
+
+/** The name of a field that can have text of any size up to `bytes` and a large excess. */
+export function findLargeField({ properties = {} }: Schema, bytes: number): string | undefined {
+  const canHave = ({ type, format, ...schema }: Schema): boolean =>
+    type === 'string' &&
+    format === undefined &&
+    isValid({ type, ...schema }, textOf(bytes + LARGE_EXCESS))
+  const found = Object.entries(properties).find(([, schema]) => canHave(schema))
+  return found?.[0]
+}
+
+/** Text that has `bytes` bytes as JSON, without the quotation marks. */
+function textOf(bytes: number): string {
+  const wide = WIDE_CHARACTER.repeat(Math.min(MAX_WIDE, Math.floor(bytes / 2)))
+  const rest = bytes - Buffer.byteLength(wide)
+  const escaped = ESCAPED_CHARACTER.repeat(rest / ESCAPED_BYTES)
+  return wide + escaped + 'x'.repeat(rest % ESCAPED_BYTES)
 }

@@ -1,15 +1,20 @@
 /** Kinds of records, with their references to each other: `x-refers-to` and `x-when-deleted` of
- *  openapi.yaml. */
+ *  openapi.yaml. Also the bodies of their updates. */
 import type { Contract } from '../../model/contract.ts'
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
+import type { Schema } from '../../model/schema.ts'
 import {
   type RecordWords,
   readRecordWords,
   requestSchema,
   responseSchema,
 } from '../../words/records.ts'
+import { findRule } from '../../words/refusals.ts'
 import { type CrudKind, listCrudKinds } from '../record-kinds.ts'
+import type { Run } from '../run.ts'
+import { variants } from '../values/valid-values.ts'
+import { isValid } from '../values/validity.ts'
 
 export interface Reference {
   field: string
@@ -49,6 +54,16 @@ function listReferences(contract: Contract, create: Operation, get: Operation): 
   })
 }
 
+/** The kinds of which `x-refers-to` and `x-when-deleted` describe each reference. */
+export function listDescribedKinds({ contract, records }: Run): LinkedKind[] {
+  return listLinkedKinds(contract).filter(({ create, references }) => {
+    const fields = Object.keys(requestSchema(contract, create).properties ?? {})
+    return fields
+      .filter((name) => records.kindOf(name))
+      .every((name) => references.some(({ field }) => field === name))
+  })
+}
+
 /** The kind, the kinds that refer to it, and the kinds to which any of these refers, also
  *  indirectly. A kind comes after the kinds to which it refers. */
 export function listNeighbours(kinds: LinkedKind[], kind: LinkedKind): LinkedKind[] {
@@ -77,4 +92,33 @@ export function addReferred(
   }
   for (const kind of wanted) add(kind)
   return [...found]
+}
+
+/** Bodies that change a state, another field, or both. */
+export function listUpdateBodies(contract: Contract, { update, words }: LinkedKind): JsonObject[] {
+  const { states = {}, fixed_when = {} } = words
+  const changes = Object.entries(states).flatMap(([name, next]) =>
+    Object.keys(next).map((value): JsonObject => ({ [name]: value })),
+  )
+  const others = listSimpleFields(contract, update)
+    .filter(([name]) => !(name in states))
+    .flatMap(([name, schema]) =>
+      variants(schema, 2)
+        .filter((value) => isValid(schema, value))
+        .map((value): JsonObject => ({ [name]: value })),
+    )
+  const unfixed = others.findLast((body) => !Object.keys(body).some((name) => name in fixed_when))
+  const both = unfixed === undefined ? [] : changes.map((change) => ({ ...unfixed, ...change }))
+  return [...changes, ...others, ...both]
+}
+
+/** The fields with text or a number, except IDs and the fields that `x-refusals` names. */
+function listSimpleFields(contract: Contract, update: Operation): [string, Schema][] {
+  const { properties = {} } = requestSchema(contract, update)
+  return Object.entries(properties).filter(
+    ([name, { type, format }]) =>
+      ['string', 'integer', 'number'].includes(String(type)) &&
+      format !== 'uuid' &&
+      !findRule(contract, update, name),
+  )
 }

@@ -1,4 +1,5 @@
 /** The expected state of records while a sequence of requests changes them. */
+import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
@@ -11,7 +12,13 @@ import { newRequest, type Run } from '../run.ts'
 import { minimalValue } from '../values/valid-values.ts'
 import type { ExpectedEvent } from './events.ts'
 import type { LinkedKind, Reference } from './sequence-kinds.ts'
-import { assertRules, findDifference } from './stored-values.ts'
+import {
+  assertLater,
+  assertRules,
+  assertSetNow,
+  findDifference,
+  TIME_PRECISION_MS,
+} from './stored-values.ts'
 
 /** Calls `work` with a model that has a record of each kind in `begin`. Adds the model's steps to
  *  the message of a ContractBroken. */
@@ -44,15 +51,8 @@ export interface ModelRecord {
   isDeleted: boolean
 }
 
-/** Why the service must refuse a request. */
-interface Refusal {
-  status: number
-  reason: string
-}
-
-function refusal(status: number, reason: string | undefined): Refusal | undefined {
-  return reason === undefined ? undefined : { status, reason }
-}
+/** The status if the service must refuse a request, and why it must. Undefined: it must not. */
+type Refusal = [status: number, reason: string | undefined]
 
 /** Sends requests, and computes what each must do to the records. Throws ContractBroken if a
  *  response or a record differs from the computed one. */
@@ -86,15 +86,16 @@ export class RecordModel {
     return body
   }
 
-  /** `choice` is a number that chooses the records to which the new one refers. */
-  async create(kind: LinkedKind, choice = 0): Promise<void> {
+  /** `choice` is a number that chooses the records to which the new one refers. Returns undefined if
+   *  the service must refuse the request. */
+  async create(kind: LinkedKind, choice = 0): Promise<ModelRecord | undefined> {
     const targets = this.#findTargets(kind, choice)
     const body = this.bodyFor(kind, targets)
     const reason = this.#findCreateRefusal(kind, body, targets)
     const request = newRequest(this.#run, kind.create, kind.create.path, { body })
     const response = await this.#step(`create ${kind.name}`, kind.create, request)
-    assertOutcome(kind.create, request, response, refusal(422, reason))
-    if (reason !== undefined) return
+    assertOutcome(kind.create, request, response, [422, reason])
+    if (reason !== undefined) return undefined
     const record: ModelRecord = {
       kind,
       path: response.headers.get('location') ?? '',
@@ -105,6 +106,7 @@ export class RecordModel {
     }
     this.records.push(record)
     this.#expectEvents(kind.create, record)
+    return record
   }
 
   /** The events about the record. `before` is the record before an update. */
@@ -164,11 +166,11 @@ export class RecordModel {
     const isOld = tag !== undefined && tag !== record.tag
     const name = `update ${record.kind.name} ${show(body)}${isOld ? ' of an older version' : ''}`
     const response = await this.#step(name, update, request)
-    const expected = isOld
-      ? refusal(412, 'the version is older')
-      : refusal(422, this.findRefusal(record, body))
-    assertOutcome(update, request, response, expected)
-    if (expected === undefined) {
+    const refusal: Refusal = isOld
+      ? [412, 'the version is older']
+      : [422, this.findRefusal(record, body)]
+    assertOutcome(update, request, response, refusal)
+    if (refusal[1] === undefined) {
       const before = record.fields
       this.#assertFields(request, record, { ...before, ...body }, response)
       assertRules(record.kind.words, request, response.json as JsonObject)
@@ -216,9 +218,11 @@ export class RecordModel {
     const request = newRequest(this.#run, remove, record.path)
     const referring = this.#listReferring(record)
     const blocking = referring.find(({ reference }) => reference.whenDeleted === 'refused')
+    // Without a delay, the referring records could have the time of the deletion already.
+    if (referring.length > 0) await delay(2 * TIME_PRECISION_MS)
     const response = await this.#step(`delete ${name}`, remove, request)
     const reason = blocking && `a ${blocking.record.kind.name} refers to it`
-    assertOutcome(remove, request, response, refusal(422, reason))
+    assertOutcome(remove, request, response, [422, reason])
     for (const { record: other, reference } of referring)
       this.#run.tested(other.kind.get.id, 'x-when-deleted', reference.field)
     if (blocking === undefined) {
@@ -242,11 +246,22 @@ export class RecordModel {
     )
   }
 
-  /** Throws unless `field` is null, after the record that it referred to is deleted. Puts the new
-   *  version of `record` into the model. */
+  /** Throws unless `field` is null in a new version of the record, after the record that it referred
+   *  to is deleted. Puts the new version into the model. */
   async #assertCleared(record: ModelRecord, { field }: Reference): Promise<void> {
     const { request, response } = await this.#read(record)
-    this.#assertFields(request, record, { ...record.fields, [field]: null }, response)
+    const { fields, tag } = record
+    const { words } = record.kind
+    this.#assertFields(request, record, { ...fields, [field]: null }, response)
+    const present = response.json as JsonObject
+    assertRules(words, request, present)
+    const { updated } = words
+    if (updated !== undefined) {
+      assertLater(request, updated, fields, present)
+      assertSetNow(request, response, updated)
+    }
+    if (tag !== null && response.headers.get('etag') === tag)
+      throw broken(request, `${field} was cleared, but the ETag is still ${tag}`)
     noteVersion(record, response)
   }
 
@@ -268,8 +283,7 @@ export class RecordModel {
   async #read({ kind: { get }, path, isDeleted }: ModelRecord) {
     const request = newRequest(this.#run, get, path)
     const response = await this.#run.send(get, request)
-    const reason = isDeleted ? 'it is deleted' : undefined
-    assertOutcome(get, request, response, refusal(404, reason))
+    assertOutcome(get, request, response, [404, isDeleted ? 'it is deleted' : undefined])
     return { request, response }
   }
 
@@ -289,12 +303,12 @@ function assertOutcome(
   { success }: Operation,
   request: Request,
   { status }: ReceivedResponse,
-  expected: Refusal | undefined,
+  [refused, reason]: Refusal,
 ): void {
-  const expectedStatus = expected?.status ?? success.status
-  const why = expected ? `, because ${expected.reason}` : ''
-  if (status !== expectedStatus)
-    throw broken(request, `${request.method} returned ${status} instead of ${expectedStatus}${why}`)
+  const expected = reason === undefined ? success.status : refused
+  const why = reason === undefined ? '' : `, because ${reason}`
+  if (status !== expected)
+    throw broken(request, `${request.method} returned ${status} instead of ${expected}${why}`)
 }
 
 /** Puts the version that the response has into the model. */

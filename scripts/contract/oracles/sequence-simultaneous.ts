@@ -3,8 +3,12 @@
 import type { JsonObject } from '../../model/json.ts'
 import { ContractBroken } from '../contract-broken.ts'
 import { type Check, newRequest, type Run } from '../run.ts'
-import { listUpdateBodies } from './sequence-bodies.ts'
-import { type LinkedKind, listNeighbours, type Reference } from './sequence-kinds.ts'
+import {
+  type LinkedKind,
+  listNeighbours,
+  listUpdateBodies,
+  type Reference,
+} from './sequence-kinds.ts'
 import { type ModelRecord, type RecordModel, withModel } from './sequence-model.ts'
 
 /** By chance, the service may handle simultaneous requests one after the other, and a fault would

@@ -125,6 +125,21 @@ function assertNew(
     assertSetNow(request, response, name)
 }
 
+/** Throws unless the time in the field is later after a change than before. */
+export function assertLater(
+  request: Request,
+  name: string,
+  before: JsonObject,
+  after: JsonObject,
+): void {
+  const [old, present] = [before, after].map((record) => Date.parse(String(record[name])))
+  if (!(Number(present) > Number(old)))
+    throw broken(
+      request,
+      `${name} is ${show(after[name])}, not later than before, but the record changed`,
+    )
+}
+
 /** Throws unless the field has the time of the response. */
 export function assertSetNow(
   request: Request,

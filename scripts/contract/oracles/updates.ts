@@ -12,7 +12,7 @@ import { type Check, newRequest, prepareRequest, type Run } from '../run.ts'
 import { limitValues, type NamedValue } from '../values/limit-values.ts'
 import { variants } from '../values/valid-values.ts'
 import { mergePatchChecks } from './merge-patch.ts'
-import { assertStored, broken, TIME_PRECISION_MS } from './stored-values.ts'
+import { assertLater, assertStored, broken, TIME_PRECISION_MS } from './stored-values.ts'
 
 const MAX_OPTIONS = 6
 
@@ -93,9 +93,5 @@ function assertChanges(
       `${wrong} changed from ${show(before[wrong])} to ${show(after[wrong])}, but was not sent`,
     )
   if (updated === undefined || changed.every((name) => name === updated)) return
-  if (!(Date.parse(String(after[updated])) > Date.parse(String(before[updated]))))
-    throw broken(
-      request,
-      `${updated} is ${show(after[updated])}, not later than before, but the record changed`,
-    )
+  assertLater(request, updated, before, after)
 }

@@ -28,24 +28,18 @@ export function* limitChecks(run: Run, operation: Operation): Generator<Check> {
     what,
     perform: () => sendValid(run, operation, input),
   })
-  const bodies = listBodies(run, operation)
-  for (const { what, body } of bodies) yield check(what, { body })
-  if (operation.body === null) yield check('the URL only', {})
-  const body = bodies[0]?.body
+  const bodies =
+    operation.body === null
+      ? [{ what: 'the URL only', value: undefined }]
+      : limitValues(requestSchema(run.contract, operation))
+  for (const { what, value } of bodies) yield check(what, { body: value as Input['body'] })
+  const body = bodies[0]?.value as Input['body']
   for (const { what, name, value } of listParameterLimits(run, operation, 'query'))
     yield check(what, { query: { [name]: value }, body })
   // Skips empty text and text that is not printable ASCII: many servers ignore an empty header, and
   // servers read bytes beyond ASCII in different ways.
   for (const { what, name, value } of listParameterLimits(run, operation, 'header'))
     if (/^[ -~]+$/.test(String(value))) yield check(what, { headers: { [name]: value }, body })
-}
-
-function listBodies({ contract }: Run, operation: Operation) {
-  if (operation.body === null) return []
-  return limitValues(requestSchema(contract, operation)).map(({ what, value }) => ({
-    what,
-    body: value as Input['body'],
-  }))
 }
 
 function listParameterLimits(run: Run, operation: Operation, where: 'query' | 'header') {

@@ -2,24 +2,16 @@
 import { escaped } from '../../report/junit.ts'
 import { type Cell, isExcused, isMissing } from '../coverage.ts'
 import { promisesSection } from './promises.ts'
-import { listOperations, listStatuses, type Report } from './report.ts'
+import { type MatrixRow, type Report, toMatrix } from './report.ts'
 
 /** How often each documented status and event of each operation occurred. */
 export function matrixSection({ url, seed, cases, cells }: Report): string {
-  const statuses = listStatuses(cells)
-  const failed = (id: string): number =>
-    cases
-      .filter(({ operation }) => operation === id)
-      .reduce((sum, { failures }) => sum + failures.length, 0)
-  const rows = listOperations(cells).map((id) =>
-    matrixRow(
-      id,
-      statuses,
-      cells.filter(({ operation }) => operation === id),
-      failed(id),
-    ),
-  )
+  const { statuses, rows, excuses } = toMatrix(cells)
+  const failures = cases.flatMap((one) => one.failures.map(() => one.operation))
   const requests = cases.reduce((sum, one) => sum + one.requests, 0)
+  const excuseItems = [...excuses].map(
+    ([status, reason]) => `<li>${escaped(`${status} ${reason}`)}</li>`,
+  )
   return `<style>${STYLE}</style>
 <p>${requests} requests to ${escaped(url)}, seed ${seed}</p>
 <table class="matrix">
@@ -29,14 +21,14 @@ export function matrixSection({ url, seed, cases, cells }: Report): string {
   <th>events</th>
   <th>failed</th>
 </tr>
-${rows.join('\n')}
+${rows.map((row) => matrixRow(row, failures)).join('\n')}
 </table>
 <p>
   The number of occurrences of each documented status and event.
   <span class="missing">0</span>: must occur, but did not.
   <span class="excused">–</span>: need not occur, for one of these reasons:
 </p>
-${reasonList(cells.filter(({ kind }) => kind === 'status'))}
+<ul>${excuseItems.join('')}</ul>
 ${promisesSection(cells)}`
 }
 
@@ -51,15 +43,12 @@ const STYLE = `
 .events span { border-radius: .3rem; padding: 0 .3rem; display: inline-block }
 `
 
-function matrixRow(id: string, statuses: string[], cells: Cell[], failed: number): string {
-  const counts = statuses.map((status) =>
-    statusCell(cells.find(({ kind, name }) => kind === 'status' && name === status)),
-  )
-  const events = cells.filter(({ kind }) => kind === 'event').map(eventLabel)
+function matrixRow({ operation, cells, events }: MatrixRow, failures: string[]): string {
+  const failed = failures.filter((id) => id === operation).length
   return `<tr>
-  <th scope="row">${id}</th>
-  ${counts.join('')}
-  <td class="events">${events.join(' ')}</td>
+  <th scope="row">${operation}</th>
+  ${cells.map(statusCell).join('')}
+  <td class="events">${events.map(eventLabel).join(' ')}</td>
   <td class="${failed > 0 ? 'missing' : ''}">${failed || ''}</td>
 </tr>`
 }
@@ -79,10 +68,4 @@ function eventLabel(cell: Cell): string {
 function cellClass(cell: Cell): string {
   if (cell.seen > 0) return 'seen'
   return isMissing(cell) ? 'missing' : 'excused'
-}
-
-function reasonList(cells: Cell[]): string {
-  const reasons = new Map(cells.filter(isExcused).map(({ name, reason }) => [name, reason ?? '']))
-  const items = [...reasons].map(([name, reason]) => `<li>${escaped(`${name} ${reason}`)}</li>`)
-  return `<ul>${items.join('')}</ul>`
 }

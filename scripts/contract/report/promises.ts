@@ -2,51 +2,29 @@
 import { escaped } from '../../report/junit.ts'
 import { type Cell, isExcused, isMissing } from '../coverage.ts'
 
-/** The promises with one claim. */
-interface Row {
-  claim: string
-  cells: Cell[]
-  /** The number of tested promises. */
-  tested: number
-  oracles: string[]
-}
-
-function listRows(cells: Cell[]): Row[] {
-  return [...Map.groupBy(cells, ({ claim }) => claim)].map(([claim, own]) => ({
-    claim,
-    cells: own,
-    tested: own.filter(({ seen }) => seen > 0).length,
-    oracles: [...new Set(own.flatMap(({ oracles }) => Object.keys(oracles)))],
-  }))
-}
-
-/** Counts the promises, and names those that were not tested and need not be. */
+/** Counts the promises, and names the claims of those that were not tested and need not be, by
+ *  reason. The matrix has the reasons for statuses. */
 export function formatPromises(cells: Cell[]): string {
   const tested = cells.filter(({ seen }) => seen > 0).length
-  const untested = [...listReasons(cells)].map(
-    ([reason, claims]) => `${claims.join(', ')} (${reason})`,
+  const excused = cells.filter((cell) => isExcused(cell) && cell.kind !== 'status')
+  const groups = Map.groupBy(excused, ({ reason }) => (reason ?? '').replace(/\.$/, ''))
+  const untested = [...groups].map(
+    ([reason, own]) => `${[...new Set(own.map(({ claim }) => claim))].join(', ')} (${reason})`,
   )
   const others = untested.length > 0 ? ` Not tested: ${untested.join('; ')}.` : ''
   return `${tested} of ${cells.length} promises of the contract tested.${others}`
 }
 
-/** The claims of the untested promises, apart from statuses, by reason. */
-function listReasons(cells: Cell[]): Map<string, string[]> {
-  const excused = cells.filter((cell) => isExcused(cell) && cell.kind !== 'status')
-  const groups = Map.groupBy(excused, ({ reason }) => (reason ?? '').replace(/\.$/, ''))
-  return new Map(
-    [...groups].map(([reason, own]) => [reason, [...new Set(own.map(({ claim }) => claim))]]),
-  )
-}
-
 export function promisesSection(cells: Cell[]): string {
-  const rows = listRows(cells).map(
-    ({ claim, cells: own, tested, oracles }) => `<tr>
+  const rows = [...Map.groupBy(cells, ({ claim }) => claim)].map(([claim, own]) => {
+    const tested = own.filter(({ seen }) => seen > 0).length
+    const oracles = new Set(own.flatMap((cell) => Object.keys(cell.oracles)))
+    return `<tr>
   <th scope="row">${escaped(claim)}</th>
   <td class="${classOf(own)}">${tested} of ${own.length}</td>
-  <td class="events">${escaped(oracles.join(', ') || 'none')}${untestedList(own)}</td>
-</tr>`,
-  )
+  <td class="events">${escaped([...oracles].join(', ') || 'none')}${untestedList(own)}</td>
+</tr>`
+  })
   return `<details><summary>${escaped(formatPromises(cells))}</summary>
 <table class="matrix">
 <tr><th>promise</th><th>tested</th><th>by</th></tr>

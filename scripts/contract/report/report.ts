@@ -1,6 +1,6 @@
 /** The results of a run. The other files of this folder and cli/contract-output.ts write them in
  *  several formats: HTML, JUnit, HAR and text. */
-import { type Cell, isMissing, type Untested } from '../coverage.ts'
+import { type Cell, isExcused, isMissing, type Untested } from '../coverage.ts'
 import type { DreddResult } from '../dredd/dredd-suite.ts'
 import type { UnusedOracle } from '../oracles.ts'
 import type { Refusal } from '../refusals.ts'
@@ -15,7 +15,7 @@ export interface Report {
   /** Null if Dredd did not run, for example because the service is a deployed one. */
   dredd: DreddResult | null
   cases: Case[]
-  /** The matrix of operations with their statuses, events and optional fields. */
+  /** The promises of the contract, with the number of tests. */
   cells: Cell[]
   untested: Untested[]
   unused: UnusedOracle[]
@@ -37,13 +37,34 @@ export function describeUnused({ needs }: UnusedOracle): string {
   return `had nothing to check; it needs ${needs}`
 }
 
-/** The rows of the matrix. */
-export function listOperations(cells: Cell[]): string[] {
-  const statuses = cells.filter(({ kind }) => kind === 'status')
-  return [...new Set(statuses.map(({ operation }) => operation))]
+/** How often each documented status and event occurred. */
+interface Matrix {
+  /** The columns, sorted. */
+  statuses: string[]
+  rows: MatrixRow[]
+  /** Why statuses need not occur, by status. */
+  excuses: Map<string, string>
 }
 
-/** The statuses in the matrix, sorted. */
-export function listStatuses(cells: Cell[]): string[] {
-  return [...new Set(cells.filter(({ kind }) => kind === 'status').map(({ name }) => name))].sort()
+export interface MatrixRow {
+  operation: string
+  /** In the order of the columns. Undefined: the operation does not document the status. */
+  cells: (Cell | undefined)[]
+  events: Cell[]
+}
+
+export function toMatrix(cells: Cell[]): Matrix {
+  const ofStatus = cells.filter(({ kind }) => kind === 'status')
+  const statuses = [...new Set(ofStatus.map(({ name }) => name))].sort()
+  const rows = [...Map.groupBy(ofStatus, ({ operation }) => operation)].map(([operation, own]) => ({
+    operation,
+    cells: statuses.map((status) => own.find(({ name }) => name === status)),
+    events: cells.filter((cell) => cell.kind === 'event' && cell.operation === operation),
+  }))
+  const excused = ofStatus.filter(isExcused)
+  return {
+    statuses,
+    rows,
+    excuses: new Map(excused.map(({ name, reason }) => [name, reason ?? ''])),
+  }
 }

@@ -4,7 +4,7 @@
  *  before the service gets it. The fields, parameters and values below are those that the contract
  *  tests send, see values/invalid-values.ts and oracles/invalid-data.ts. */
 
-import { findLargeField } from '../../../scripts/contract/oracles/record-size.ts'
+import { findLargeField } from '../../../scripts/contract/oracles/rules.ts'
 import { jsonBytes } from '../../../scripts/contract/values/limit-values.ts'
 import type { Contract } from '../../../scripts/model/contract.ts'
 import type { Operation } from '../../../scripts/model/operations.ts'
