@@ -4,12 +4,7 @@ import { listAttempts } from '../records/attempts.ts'
 import type { Db } from '../records/database/open.ts'
 import { accountScope, accountTransaction, type WriteScope } from '../records/database/scope.ts'
 import { findDelivery } from '../records/deliveries.ts'
-import {
-  attemptNow,
-  cancelDelivery,
-  resendDelivery,
-  retryDelivery,
-} from '../records/delivery-commands.ts'
+import { attemptNow, resendDelivery, retryDelivery } from '../records/delivery-commands.ts'
 import { activateSecret, prepareSecret } from '../records/webhook-secrets.ts'
 import { deleteWebhook, disableWebhook, enableWebhook, insertWebhook } from '../records/webhooks.ts'
 import type { ControlledWebhook, WebhookAccount } from '../scripts/contract/webhook-account.ts'
@@ -24,6 +19,7 @@ export function openWebhookAccount(
   { db, config: { secretKeys } }: { db: Db; config: Pick<Config, 'secretKeys'> },
   { accountId, key }: { accountId: string; key: string },
 ): WebhookAccount {
+  const read = accountScope({ dialect: db.dialect, sql: db.read }, accountId)
   const write = <T>(run: (scope: WriteScope) => Promise<T>): Promise<T> =>
     accountTransaction(db, accountId, run)
   const command = (run: Command) => (id: string) => write((scope) => run(scope, id, new Date()))
@@ -32,14 +28,11 @@ export function openWebhookAccount(
     fields: Parameters<WebhookAccount['createWebhook']>[0],
   ): Promise<ControlledWebhook> {
     const secret = newSecret()
-    const sealer = async ({ trx }: WriteScope) => {
-      const sealingKey = await findSealingKey(trx, secretKeys)
-      return (id: string, text: string) => sealSecret(sealingKey, id, text)
-    }
+    const webhook = { description: 'Contract tests', createdBy: null, ...fields }
     const { id } = await write(async (scope) => {
-      const seal = await sealer(scope)
-      const webhook = { description: 'Contract tests', createdBy: null, ...fields }
-      return insertWebhook(scope, webhook, (webhookId) => seal(webhookId, secret), new Date())
+      const sealingKey = await findSealingKey(scope.trx, secretKeys)
+      const seal = (newId: string) => sealSecret(sealingKey, newId, secret)
+      return insertWebhook(scope, webhook, seal, new Date())
     })
     return {
       secret,
@@ -48,8 +41,8 @@ export function openWebhookAccount(
       async prepareSecret() {
         const next = newSecret()
         await write(async (scope) => {
-          const seal = await sealer(scope)
-          await prepareSecret(scope, id, seal(id, next), new Date())
+          const sealingKey = await findSealingKey(scope.trx, secretKeys)
+          await prepareSecret(scope, id, sealSecret(sealingKey, id, next), new Date())
         })
         return next
       },
@@ -64,15 +57,12 @@ export function openWebhookAccount(
   return {
     key,
     createWebhook,
-    findDelivery: (id) =>
-      findDelivery(accountScope({ dialect: db.dialect, sql: db.read }, accountId), id),
-    listAttempts: (id) =>
-      listAttempts(accountScope({ dialect: db.dialect, sql: db.read }, accountId), id),
+    findDelivery: (id) => findDelivery(read, id),
+    listAttempts: (id) => listAttempts(read, id),
     commands: {
       attemptNow: command(attemptNow),
       retry: command(retryDelivery),
       resend: command(resendDelivery),
-      cancel: command(cancelDelivery),
     },
   }
 }

@@ -279,7 +279,7 @@ export const ORACLES: readonly Oracle[] = [
     name: 'delivers to each webhook what it must get',
     promise:
       'A webhook gets the events of its types from its creation on, and none while it is disabled. All attempts of ' +
-      'the schedule, retries, resends, ended deliveries, a rotated secret and the order of events are tested.',
+      'the schedule, retries, resends, a rotated secret and the order of events are tested.',
     isFor: (operation, { newWebhookAccount }, contract) =>
       newWebhookAccount !== undefined && isFirstEmitter(operation, contract),
     waits: true,

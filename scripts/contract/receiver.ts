@@ -26,7 +26,7 @@ export interface PlannedResponse {
   body?: string
   /** The time from the arrival of the attempt. */
   delayMs?: number
-  /** The body has no end. */
+  /** The response does not end after the body. */
   isEndless?: boolean
 }
 
@@ -37,13 +37,12 @@ export interface Receiver extends AsyncDisposable {
   probes: ReadonlySet<string>
   /** Makes `choose` decide about the responses. Without it, each attempt gets 204. */
   respondWith(choose: (attempt: Attempt) => PlannedResponse | Promise<PlannedResponse>): void
-  /** Resolves when this many attempts fit, or after the time limit. */
-  waitFor(fits: (attempt: Attempt) => boolean, count: number, timeoutMs: number): Promise<void>
+  /** Returns the attempts that fit, as soon as there are this many, or after the time limit. */
+  waitFor(fits: (attempt: Attempt) => boolean, count: number, timeoutMs: number): Promise<Attempt[]>
 }
 
 const MAX_BODY_BYTES = 1024 * 1024
-/** All that arrives of a body that does not end. */
-export const ENDLESS_BODY = '.'
+const POLL_MS = 10
 const PROBE_HEADER = 'muster-probe'
 const PROBE_TIMEOUT_MS = 15_000
 
@@ -51,7 +50,6 @@ const PROBE_TIMEOUT_MS = 15_000
 export async function startContractReceiver(port = 0): Promise<Receiver> {
   const attempts: Attempt[] = []
   const probes = new Set<string>()
-  const waitingChecks = new Set<() => void>()
   let choose = (_: Attempt): PlannedResponse | Promise<PlannedResponse> => ({ status: 204 })
   const respond = async (incoming: IncomingMessage): Promise<PlannedResponse> => {
     const probe = incoming.headers[PROBE_HEADER]
@@ -69,7 +67,6 @@ export async function startContractReceiver(port = 0): Promise<Receiver> {
       receivedAt: Date.now(),
     }
     attempts.push(attempt)
-    for (const check of waitingChecks) check()
     const response = await choose(attempt)
     const waitedMs = Date.now() - attempt.receivedAt
     await delay(Math.max(0, (response.delayMs ?? 0) - waitedMs), undefined, { ref: false })
@@ -90,32 +87,22 @@ export async function startContractReceiver(port = 0): Promise<Receiver> {
     respondWith(newChoose) {
       choose = newChoose
     },
-    waitFor: (fits, count, timeoutMs) =>
-      new Promise((resolve) => {
-        const check = (): void => {
-          if (attempts.filter(fits).length < count) return
-          end()
-        }
-        const end = (): void => {
-          clearTimeout(timer)
-          waitingChecks.delete(check)
-          resolve()
-        }
-        const timer = setTimeout(end, timeoutMs)
-        waitingChecks.add(check)
-        check()
-      }),
+    async waitFor(fits, count, timeoutMs) {
+      const deadline = Date.now() + timeoutMs
+      while (attempts.filter(fits).length < count && Date.now() < deadline) await delay(POLL_MS)
+      return attempts.filter(fits)
+    },
   }
 }
 
 function writeResponse(outgoing: ServerResponse, response: PlannedResponse): void {
-  const { status, headers, body, isEndless } = response
+  const { status, headers, body = '', isEndless } = response
   if (status === 0) {
     outgoing.destroy()
     return
   }
   outgoing.writeHead(status, headers)
-  if (isEndless) outgoing.write(ENDLESS_BODY)
+  if (isEndless) outgoing.write(body)
   else outgoing.end(body)
 }
 

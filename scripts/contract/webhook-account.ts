@@ -11,7 +11,7 @@ export interface WebhookAccount {
   /** The delivery log, oldest attempt first. */
   listAttempts(id: string): Promise<LoggedAttempt[]>
   /** Commands on a delivery. They reject if its state does not permit the command. */
-  commands: Record<'attemptNow' | 'retry' | 'resend' | 'cancel', (id: string) => Promise<unknown>>
+  commands: Record<'attemptNow' | 'retry' | 'resend', (id: string) => Promise<unknown>>
 }
 
 interface WebhookFields {
@@ -43,7 +43,6 @@ export interface DeliveryProgress {
 
 /** What the delivery log has of an attempt. */
 export interface LoggedAttempt {
-  number: number
   /** Null: there was no response. */
   status: number | null
   responseHeaders: Record<string, string> | null

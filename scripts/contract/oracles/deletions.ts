@@ -42,7 +42,7 @@ async function assertNotListed(run: Run, { path: template }: Operation, path: st
   if (!words || !operation) return
   const parts = path.split('/')
   const id = parts.pop()
-  const list = new ListUnderTest(run, { operation, path: parts.join('/'), words })
+  const list = new ListUnderTest(run, operation, parts.join('/'))
   const records = await list.readAll()
   if (records.some((record) => readPointer(record, words.sort.ties) === id))
     throw list.broken('use_after_delete', `the deleted record ${id} is in the list`)

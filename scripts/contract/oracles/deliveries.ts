@@ -6,7 +6,7 @@ import { type JsonObject, parseJson } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import { mapValues } from '../../model/schema.ts'
 import { type DeliveryHeader, listDeliveryHeaders, signDelivery } from '../../words/deliveries.ts'
-import { type EventList, findEventList, readEmitConditions } from '../../words/events.ts'
+import { findEventList, readEmitConditions } from '../../words/events.ts'
 import { requestSchema } from '../../words/records.ts'
 import { formatFirstError } from '../conformance.ts'
 import { ContractBroken, shorten, show } from '../contract-broken.ts'
@@ -14,8 +14,10 @@ import { type Attempt, type Receiver, startContractReceiver } from '../receiver.
 import { findItemOperation } from '../record-kinds.ts'
 import type { Request } from '../request.ts'
 import { type Check, newRequest, type Run, waitUntilFinished } from '../run.ts'
+import { variant } from '../values/valid-values.ts'
 import { newComputedBody } from './computed.ts'
 import {
+  type Call,
   CLOCK_TOLERANCE_MS,
   type ListedEvent,
   prepareCall,
@@ -29,32 +31,24 @@ export const TIMEOUT_MS = 20_000
 export const SETTLING_MS = 300
 
 export function* deliveryChecks(run: Run, operation: Operation): Generator<Check> {
-  const list = findEventList(run.contract)
-  if (list !== undefined)
+  if (findEventList(run.contract) !== undefined)
     yield {
       what: 'the deliveries of its events',
-      perform: () => assertDelivered(run, operation, list),
+      perform: () => assertDelivered(run, operation),
     }
 }
 
-/** Whether the request caused the attempt. Always true if deliveries have no trace header. */
-function hasTrace({ contract }: Run, { headers }: Attempt, traceId: string): boolean {
-  const name = listDeliveryHeaders(contract).find((header) => header['x-trace-of'])?.name
-  return name === undefined || (headers[name] ?? '').includes(traceId)
-}
-
-/** A request with a trace of its own. */
-async function prepareTraced(
+/** A request that emits events, with this header. */
+export async function prepareTraced(
   run: Run,
   operation: Operation,
-): Promise<{ request: Request; traceId: string }> {
-  const computed = await newComputedBody(run, operation)
-  const request = computed
-    ? newRequest(run, operation, operation.path, { body: computed })
-    : (await prepareCall(run, operation, causeOf(run, operation))).request
-  const traceId = randomBytes(16).toString('hex')
-  const traceparent = `00-${traceId}-${randomBytes(8).toString('hex')}-01`
-  return { request: { ...request, headers: { ...request.headers, traceparent } }, traceId }
+  traceparent?: string,
+): Promise<Call> {
+  const call = await prepareCall(run, operation, causeOf(run, operation))
+  const body = await newComputedBody(run, operation)
+  const request = body ? newRequest(run, operation, call.path, { body }) : call.request
+  const headers = { ...request.headers, ...(traceparent && { traceparent }) }
+  return { ...call, request: { ...request, headers } }
 }
 
 /** A body of an update that also causes the events of `x-emits-when`. Undefined for other
@@ -68,66 +62,81 @@ function causeOf(run: Run, operation: Operation): JsonObject | undefined {
 
 /** The events of `x-emitted-by-system` about the record at the path. Waits until the service has
  *  finished the record. */
-async function readSystemEvents(run: Run, list: EventList, create: Operation, path: string) {
+async function readSystemEvents(run: Run, create: Operation, path: string) {
   const get = findItemOperation(run.contract, 'get', create.path)
   if (get === undefined || path === '') return []
   await waitUntilFinished(run, get, path)
   const { emittedBySystem } = run.contract
-  return (await readEvents(run, list)).filter(
+  return (await readEvents(run)).filter(
     ({ type, resource }) => path.endsWith(`/${resource}`) && emittedBySystem.includes(type),
   )
 }
 
-/** A body that changes a text field, so that the update emits an event. Undefined if the operation
- *  has no text field. */
-export function changeOf({ contract }: Run, operation: Operation): JsonObject | undefined {
+/** A body that changes a text field, so that the update emits an event. The text differs for each
+ *  `index` from 1 on. Undefined if the operation has no text field. */
+export function changeOf(
+  { contract }: Run,
+  operation: Operation,
+  index = 1,
+): JsonObject | undefined {
   const { properties = {} } = requestSchema(contract, operation)
   const [name, schema] =
     Object.entries(properties).find(([, { type, format }]) => type === 'string' && !format) ?? []
-  return name === undefined ? undefined : { [name]: schema?.enum?.at(-1) ?? 'changed' }
+  if (name === undefined || schema === undefined) return undefined
+  return { [name]: schema.enum?.at(-index) ?? variant(schema, index) }
 }
 
 /** Creates a webhook, calls the operation, and tests the deliveries. */
-async function assertDelivered(run: Run, operation: Operation, list: EventList): Promise<void> {
+async function assertDelivered(run: Run, operation: Operation): Promise<void> {
   const { createWebhook, receiver: shared } = run.target
   if (createWebhook === undefined) return
-  const { request, traceId } = await prepareTraced(run, operation)
+  const traceId = randomBytes(16).toString('hex')
+  const traceparent = `00-${traceId}-${randomBytes(8).toString('hex')}-01`
+  const { request } = await prepareTraced(run, operation, traceparent)
   await using own = shared === undefined ? await startContractReceiver() : undefined
   const receiver = (shared ?? own) as Receiver
   await using webhook = await createWebhook(receiver)
   const { secret } = webhook
-  const { response, emitted } = await sendAndListen(run, list, operation, request)
+  const { response, emitted } = await sendAndListen(run, operation, request)
   const path = response.headers.get('location') ?? ''
-  const events = [...emitted, ...(await readSystemEvents(run, list, operation, path))]
-  const headers = listDeliveryHeaders(run.contract)
-  const isOf =
-    ({ id }: ListedEvent) =>
-    (attempt: Attempt) =>
-      eventIdOf(headers, attempt) === id
-  for (const event of events) await receiver.waitFor(isOf(event), 1, TIMEOUT_MS)
-  await delay(SETTLING_MS)
-  for (const event of events) {
-    const attempts = receiver.attempts.filter(isOf(event))
-    if (attempts.length !== 1)
-      throw broken(request, `the event ${event.type} was delivered ${attempts.length} times`)
-    const test = { headers, secret, event, traceId: emitted.includes(event) ? traceId : undefined }
-    for (const attempt of attempts) assertAttempt(run, request, { ...test, attempt })
+  const events = [...emitted, ...(await readSystemEvents(run, operation, path))]
+  for (const { event, attempt } of await assertDeliveredOnce(run, request, events, receiver)) {
+    const ownTrace = emitted.includes(event) ? traceId : undefined
+    assertAttempt(run, request, { secret, traceId: ownTrace, event, attempt })
     run.tested('openapi.yaml', 'x-emitted-by-system', event.type)
   }
   const { emittedBySystem } = run.contract
-  const other = receiver.attempts.find(
+  // A shared receiver also gets the events of other requests.
+  const other = own?.attempts.find(
     (attempt) =>
-      hasTrace(run, attempt, traceId) &&
-      !emitted.some((event) => isOf(event)(attempt)) &&
+      !emitted.some((event) => isAttemptOf(run, event)(attempt)) &&
       !emittedBySystem.includes(String(payloadOf(attempt)?.event_type)),
   )
   if (other)
     throw broken(request, `the delivery ${shorten(other.body)} is of no event of the request`)
 }
 
-export function eventIdOf(headers: DeliveryHeader[], attempt: Attempt): string | undefined {
-  const name = headers.find((header) => header['x-equals'] === 'event.id')?.name
-  return name && attempt.headers[name]
+/** Throws unless the receiver gets each event once. Returns the attempts. */
+export async function assertDeliveredOnce(
+  run: Run,
+  request: Request,
+  events: ListedEvent[],
+  receiver: Receiver,
+): Promise<{ event: ListedEvent; attempt: Attempt }[]> {
+  for (const event of events) await receiver.waitFor(isAttemptOf(run, event), 1, TIMEOUT_MS)
+  await delay(SETTLING_MS)
+  return events.map((event) => {
+    const [attempt, ...more] = receiver.attempts.filter(isAttemptOf(run, event))
+    if (attempt !== undefined && more.length === 0) return { event, attempt }
+    const count = attempt === undefined ? 0 : more.length + 1
+    throw broken(request, `${event.type} of ${event.resource} was delivered ${count} times`)
+  })
+}
+
+/** Returns a function that says whether an attempt delivers the event. */
+export function isAttemptOf({ contract }: Run, { id }: ListedEvent): (attempt: Attempt) => boolean {
+  const header = listDeliveryHeaders(contract).find((one) => one['x-equals'] === 'event.id')
+  return ({ headers }) => header !== undefined && headers[header.name] === id
 }
 
 export function payloadOf({ body }: Attempt): JsonObject | undefined {
@@ -136,7 +145,6 @@ export function payloadOf({ body }: Attempt): JsonObject | undefined {
 
 /** An attempt, and what it must agree with. */
 interface AttemptTest {
-  headers: DeliveryHeader[]
   secret: string
   /** The trace of the request. Undefined: the request had none. */
   traceId?: string
@@ -146,15 +154,14 @@ interface AttemptTest {
 
 export function assertAttempt(run: Run, request: Request, test: AttemptTest): void {
   const { attempt, event } = test
+  const headers = listDeliveryHeaders(run.contract)
   const problem =
     findPayloadProblem(run, event, attempt) ??
-    test.headers
-      .map((header) => findHeaderProblem(header, test))
-      .find((found) => found !== undefined)
+    headers.map((header) => findHeaderProblem(header, test)).find((found) => found !== undefined)
   if (problem !== undefined) throw broken(request, `the delivery of ${event.type}: ${problem}`)
   run.testedFields(event.type, 'event', payloadOf(attempt))
   run.testedFields(event.type, 'delivery', attempt.headers)
-  for (const { name, ...words } of test.headers)
+  for (const { name, ...words } of headers)
     for (const word of Object.keys(words)) run.tested(event.type, word, name)
 }
 

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import { type EventList, findEventList, listOwnEvents } from '../../words/events.ts'
-import { findIdempotencyKey, type IdempotencyKey } from '../../words/idempotency.ts'
+import { findIdempotencyKey } from '../../words/idempotency.ts'
 import { readListWords, readMaxPageSize } from '../../words/lists.ts'
 import { readPointer } from '../../words/read.ts'
 import { requestSchema } from '../../words/records.ts'
@@ -20,8 +20,6 @@ import {
   withId,
 } from '../run.ts'
 import { limitValues } from '../values/limit-values.ts'
-import { variants } from '../values/valid-values.ts'
-import { isValid } from '../values/validity.ts'
 
 /** The clocks of the service and of this computer may differ by this much. */
 export const CLOCK_TOLERANCE_MS = 60_000
@@ -37,7 +35,7 @@ export interface ListedEvent {
   event: JsonObject
 }
 
-export async function* eventChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
+export function* eventChecks(run: Run, operation: Operation): Generator<Check> {
   const list = findEventList(run.contract)
   if (list === undefined) return
   const schema = requestSchema(run.contract, operation)
@@ -47,105 +45,62 @@ export async function* eventChecks(run: Run, operation: Operation): AsyncGenerat
     const perform = () => assertEmits(run, operation, list, body as Input['body'])
     yield { what: 'its events', perform }
   }
-  if (operation.method === 'patch') yield* listFieldChecks(run, operation, list)
   for (const { what, prepare } of listSilentRequests(run, operation))
     yield {
       what: `no event for ${what}`,
-      perform: () => assertSilent(run, operation, list, prepare),
-    }
-  const key = findIdempotencyKey(operation)
-  if (key)
-    yield {
-      what: 'no event for a repeated request',
-      perform: () => assertRepeatSilent(run, operation, list, key),
+      async perform() {
+        const request = await prepare(await run.records.newPath(operation))
+        const { emitted } = await sendAndListen(run, operation, request)
+        assertEmitted(request, emitted, [])
+      },
     }
 }
 
 /** A request that must not emit an event. */
 interface SilentRequest {
   what: string
+  isPossible: boolean
   /** `path` is the operation's path with the IDs of new records. */
   prepare(path: string): Promise<Request>
 }
 
 function listSilentRequests(run: Run, operation: Operation): SilentRequest[] {
-  const { restrictedKey } = run.target
+  const { restrictedKey = null } = run.target
+  const key = findIdempotencyKey(operation)
   const prepare = (path: string, input: Input = {}) => prepareRequest(run, operation, input, path)
   const requests: SilentRequest[] = [
     {
       what: 'a refused request',
+      isPossible: true,
       prepare: async (path) => withUnknownName(await prepare(path)),
     },
-  ]
-  if (operation.path.includes('{'))
-    requests.push({
+    {
       what: 'an unknown record',
+      isPossible: operation.path.includes('{'),
       prepare: (path) => prepare(withId(operation, path, UNKNOWN_ID)),
-    })
-  if (restrictedKey !== undefined && operation.responses.some(({ status }) => status === 403))
-    requests.push({
+    },
+    {
       what: 'a request without the permission',
+      isPossible:
+        restrictedKey !== null && operation.responses.some(({ status }) => status === 403),
       prepare: async (path) => ({ ...(await prepare(path)), key: restrictedKey }),
-    })
-  if (operation.method === 'patch')
-    requests.push({
+    },
+    {
       what: 'an update that changes nothing',
+      isPossible: operation.method === 'patch',
       prepare: (path) => prepare(path, { body: {} }),
-    })
-  return requests
-}
-
-/** Updates one field after the other. Enumerations come last: one of their options may be a final
- *  state, after which other fields cannot change. */
-async function* listFieldChecks(
-  run: Run,
-  operation: Operation,
-  list: EventList,
-): AsyncGenerator<Check> {
-  const { properties = {} } = requestSchema(run.contract, operation)
-  const path = await run.records.newPath(operation)
-  const ordered = Object.entries(properties).sort(
-    ([, a], [, b]) => Number(a.enum !== undefined) - Number(b.enum !== undefined),
-  )
-  for (const [name, schema] of ordered) {
-    const values = schema.enum
-      ? limitValues({ ...schema, nullable: false }).map(({ value }) => value)
-      : variants(schema, 2).filter((value) => isValid(schema, value))
-    for (const value of [...values, ...(schema.nullable ? [null] : [])])
-      yield {
-        what: `its events if only ${name} is sent: ${show(value)}`,
-        perform: () => assertEmitsOnce(run, operation, list, { path, body: { [name]: value } }),
-      }
-  }
-}
-
-/** Sends the update twice. The second update changes nothing, so it emits nothing. */
-async function assertEmitsOnce(
-  run: Run,
-  operation: Operation,
-  list: EventList,
-  { path, body }: { path: string; body: JsonObject },
-): Promise<void> {
-  const request = await prepareRequest(run, operation, { body }, path)
-  const id = path.split('/').at(-1) ?? ''
-  const read = { method: 'GET', path, headers: {}, key: run.target.key }
-  let { json: before } = await run.sendUnchecked(read)
-  const expected: ExpectedEvent[] = []
-  const update = async (): Promise<ReceivedResponse> => {
-    const response = await run.send(operation, request)
-    if (response.status === operation.success.status) {
-      const change = { before: before as JsonObject, after: response.json as JsonObject }
-      const events = listOwnEvents(run.contract, operation, change)
-      expected.push(...events.map(({ type }) => ({ type, resource: id })))
-      before = response.json
-    }
-    return response
-  }
-  const { emitted } = await listen(run, list, async () => {
-    await update()
-    return update()
-  })
-  assertSame(request, emitted, expected)
+    },
+    {
+      what: 'a repeated request',
+      isPossible: key !== undefined,
+      async prepare(path) {
+        const request = await prepare(path, { headers: { [key?.name ?? '']: randomUUID() } })
+        await run.send(operation, request)
+        return request
+      },
+    },
+  ]
+  return requests.filter(({ isPossible }) => isPossible)
 }
 
 /** Adds an unknown field to the body, or an unknown parameter to a request without a body. */
@@ -164,82 +119,45 @@ async function assertEmits(
   const { request, path, id, dependents } = await prepareCall(run, operation, body)
   const read = { method: 'GET', path, headers: {}, key: run.target.key }
   const { json: before } = await run.sendUnchecked(read)
-  const sentAt = Date.now()
-  const { response, emitted } = await sendAndListen(run, list, operation, request)
+  const deleted = operation.method === 'delete' ? (before as JsonObject) : undefined
+  const { response, emitted } = await sendAndListen(run, operation, request, deleted)
   for (const { type } of emitted)
     if (operation.emits.includes(type)) run.tested(operation.id, 'x-emits', type)
   const isDone = response.status === operation.success.status
   const after = (response.json ?? {}) as JsonObject
-  const record = operation.method === 'delete' ? (before as JsonObject) : after
   const change = {
     before: operation.method === 'patch' ? (before as JsonObject) : undefined,
     after,
     id: String(after.id ?? id),
     dependents,
   }
-  assertSame(request, emitted, isDone ? listExpected(run, operation, change) : [])
-  for (const event of emitted) {
-    const problem =
-      findTimeProblem(list, event, sentAt) ??
-      (event.resource === change.id ? findDataProblem(list, event, record) : undefined)
-    if (problem !== undefined) throw broken(request, `emitted ${event.type}, whose ${problem}`)
-  }
+  assertEmitted(request, emitted, isDone ? listExpected(run, operation, change) : [])
   for (const { type } of emitted) run.tested(operation.id, 'x-emits-when', type)
   if (emitted.length > 0) run.tested(list.operation.id, 'x-event-list')
 }
 
-function findTimeProblem(
-  { time }: EventList,
+/** The time must be that of the request. The data must have the values of the record's fields with
+ *  the same names. */
+function findProblem(
+  { contract }: Run,
   { event }: ListedEvent,
   sentAt: number,
+  record: JsonObject,
 ): string | undefined {
-  if (time === undefined) return undefined
-  const text = readPointer(event, time)
+  const { time, data } = findEventList(contract) ?? {}
+  const text = time && readPointer(event, time)
   const at = Date.parse(String(text))
   // An invalid time is NaN.
   const isDuringRequest = at > sentAt - CLOCK_TOLERANCE_MS && at < Date.now() + CLOCK_TOLERANCE_MS
-  return isDuringRequest ? undefined : `time is ${show(text)}, not that of the request`
-}
-
-/** Compares the data with the fields of the record that have the same names. */
-function findDataProblem(
-  { data }: EventList,
-  { event }: ListedEvent,
-  record: JsonObject,
-): string | undefined {
-  const fields = Object.entries(data === undefined ? {} : Object(readPointer(event, data)))
-  const wrong = fields.find(
-    ([name, value]) => name in record && !isDeepStrictEqual(value, record[name]),
+  if (time && !isDuringRequest) return `time is ${show(text)}, not that of the request`
+  const fields = Object(data && readPointer(event, data)) as JsonObject
+  const name = Object.keys(fields).find(
+    (field) => field in record && !isDeepStrictEqual(fields[field], record[field]),
   )
-  if (wrong === undefined) return undefined
-  const [name, value] = wrong
-  return `data has ${name}: ${show(value)}, but the record has ${show(record[name])}`
+  return name && `data has ${name}: ${show(fields[name])}, but the record has ${show(record[name])}`
 }
 
-async function assertSilent(
-  run: Run,
-  operation: Operation,
-  list: EventList,
-  prepare: SilentRequest['prepare'],
-): Promise<void> {
-  const request = await prepare(await run.records.newPath(operation))
-  const { emitted } = await sendAndListen(run, list, operation, request)
-  assertSame(request, emitted, [])
-}
-
-async function assertRepeatSilent(
-  run: Run,
-  operation: Operation,
-  list: EventList,
-  { name }: IdempotencyKey,
-): Promise<void> {
-  const request = await prepareRequest(run, operation, { headers: { [name]: randomUUID() } })
-  await run.send(operation, request)
-  const { emitted } = await sendAndListen(run, list, operation, request)
-  assertSame(request, emitted, [])
-}
-
-interface Call {
+export interface Call {
   request: Request
   path: string
   /** The last segment of the path: the ID of the record, unless the operation creates one. */
@@ -266,39 +184,34 @@ export async function prepareCall(
 }
 
 /** Sends the request. Returns the new events, without the types in `emittedBySystem`, which no
- *  request causes. */
-export function sendAndListen(
+ *  request causes. Without a list of events, returns none. Throws if the events have another time, or
+ *  other data than the record: `deleted`, or that of the response. */
+export async function sendAndListen(
   run: Run,
-  list: EventList,
   operation: Operation,
   request: Request,
-): Promise<Heard> {
-  return listen(run, list, () => run.send(operation, request))
-}
-
-interface Heard {
-  response: ReceivedResponse
-  emitted: ListedEvent[]
-}
-
-async function listen(
-  run: Run,
-  list: EventList,
-  send: () => Promise<ReceivedResponse>,
-): Promise<Heard> {
-  const oldIds = new Set((await readEvents(run, list)).map(({ id }) => id))
-  const response = await send()
+  deleted?: JsonObject,
+): Promise<{ response: ReceivedResponse; emitted: ListedEvent[] }> {
+  const oldIds = new Set((await readEvents(run)).map(({ id }) => id))
+  const sentAt = Date.now()
+  const response = await run.send(operation, request)
   const { emittedBySystem } = run.contract
-  const emitted = (await readEvents(run, list)).filter(
+  const emitted = (await readEvents(run)).filter(
     ({ id, type }) => !oldIds.has(id) && !emittedBySystem.includes(type),
   )
+  const record = deleted ?? ((response.json ?? {}) as JsonObject)
+  for (const event of emitted) {
+    const problem = findProblem(run, event, sentAt, event.resource === record.id ? record : {})
+    if (problem !== undefined) throw broken(request, `emitted ${event.type}, whose ${problem}`)
+  }
   return { response, emitted }
 }
 
 /** A page of the newest events, the newest first. */
-export async function readEvents(run: Run, list: EventList, page = 1): Promise<ListedEvent[]> {
+export async function readEvents(run: Run, page = 1): Promise<ListedEvent[]> {
+  const list = findEventList(run.contract)
   const words = readListWords(run.contract)
-  if (words === undefined) return []
+  if (list === undefined || words === undefined) return []
   const maxSize = readMaxPageSize(run.contract, list.operation, words)
   const size = Math.min(EVENT_PAGE_SIZE, maxSize)
   const query = {
@@ -351,7 +264,7 @@ function listExpected(
   ]
 }
 
-export function assertSame(
+export function assertEmitted(
   request: Request,
   emitted: ListedEvent[],
   expected: ExpectedEvent[],

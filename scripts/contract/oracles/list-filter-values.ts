@@ -20,6 +20,10 @@ export interface Filtering {
   apply(records: unknown[]): unknown[]
 }
 
+export function describeFiltering({ filter, values }: Filtering): string {
+  return `${filter.parameter.name}: ${values.join(',')}`
+}
+
 /** Each filter of the list with several values. `earlier` are records before their updates. */
 export function chooseFilterings(
   list: { operation: Operation; schemaOf(name: string): Schema | undefined },

@@ -1,7 +1,6 @@
 /** Records for the test of a list: with equal values, without values, with text of all kinds, and
  *  updated in different ways. */
 import { randomUUID } from 'node:crypto'
-import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import type { Schema } from '../../model/schema.ts'
@@ -33,7 +32,7 @@ const TIMES = [
 ]
 const NUMBERS = [5, 3, 3_000_000_000, 40, 3]
 
-export interface Seeds {
+interface Seeds {
   ids: string[]
   deletedIds: string[]
   /** The records when they were created, before their updates and deletions. */
@@ -51,25 +50,20 @@ export async function createSeeds(
   { texts = TEXTS, count }: { texts?: string[]; count?: number } = {},
 ): Promise<Seeds> {
   const create = findOperation(run.contract, 'post', list.path)
-  const seeds: Seeds = { ids: [], deletedIds: [], earlier: [] }
-  if (create === undefined) return seeds
   const update = findItemOperation(run.contract, 'patch', list.path)
   const remove = findItemOperation(run.contract, 'delete', list.path)
-  const byIndex = new Map<number, Seed>()
   const end = count ?? (update ? SEEDS : SEEDS_WITHOUT_UPDATE)
-  for (let index = 0; index < end; index += 1) {
-    const seed = await createSeed(run, { create, path, texts }, index)
-    if (seed) byIndex.set(index, seed)
-  }
-  for (const [index, { id }] of byIndex)
-    if (remove && index === DELETED) {
-      await run.send(remove, newRequest(run, remove, `${path}/${id}`))
-      seeds.deletedIds.push(id)
-    } else {
-      if (update) await updateSeed(run, { update, path: `${path}/${id}`, texts }, index)
-      seeds.ids.push(id)
-    }
-  return { ...seeds, earlier: [...byIndex.values()] }
+  const seeds: (Seed | undefined)[] = []
+  for (let index = 0; create && index < end; index += 1)
+    seeds.push(await createSeed(run, { create, path, texts }, index))
+  const deleted = remove && seeds[DELETED]
+  if (remove && deleted) await run.send(remove, newRequest(run, remove, `${path}/${deleted.id}`))
+  for (const [index, seed] of seeds.entries())
+    if (update && seed && seed !== deleted)
+      await updateSeed(run, { update, path: `${path}/${seed.id}`, texts }, index)
+  const earlier = seeds.filter((seed) => seed !== undefined)
+  const ids = earlier.filter((seed) => seed !== deleted).map(({ id }) => id)
+  return { ids, deletedIds: deleted ? [deleted.id] : [], earlier }
 }
 
 async function createSeed(
@@ -93,31 +87,20 @@ async function createSeed(
 }
 
 function seedValue(schema: Schema, index: number, texts: string[]): unknown {
-  const candidates = candidatesOf(schema, index, texts)
-  return candidates.find((value) => isValid(schema, value)) ?? minimalValue(schema)
-}
-
-function candidatesOf(
-  { type, format, enum: options, items }: Schema,
-  index: number,
-  texts: string[],
-): unknown[] {
-  if (options) return [options[index % options.length]]
-  if (format === 'email') return [`${'aAbB'[index % 4]}.${randomUUID()}@example.com`]
-  if (format === 'date-time') return [TIMES[index % TIMES.length]]
-  if (format !== undefined && type === 'string') return []
+  const { type, format = type, enum: options, items } = schema
+  const kind = type === 'string' ? format : type
+  if (options) return options[index % options.length]
   const text = texts[index % texts.length]
-  switch (type) {
-    case 'string':
-      return [text]
-    case 'integer':
-      return [NUMBERS[index % NUMBERS.length], index]
-    case 'array':
-      // 'all' is in each of these lists, so that a filter finds several records.
-      return items?.type === 'string' ? [[text, 'all']] : []
-    default:
-      return []
+  const candidates: Partial<Record<string, unknown[]>> = {
+    email: [`${'aAbB'[index % 4]}.${randomUUID()}@example.com`],
+    'date-time': [TIMES[index % TIMES.length]],
+    string: [text],
+    integer: [NUMBERS[index % NUMBERS.length], index],
+    // 'all' is in each of these lists, so that a filter finds several records.
+    array: items?.type === 'string' ? [[text, 'all']] : [],
   }
+  const found = candidates[kind ?? '']?.find((value) => isValid(schema, value))
+  return found ?? minimalValue(schema)
 }
 
 /** Enumerations with this many options or more, such as currencies, stay as they are: so few records
@@ -132,46 +115,26 @@ async function updateSeed(
   index: number,
 ): Promise<void> {
   const { properties = {} } = requestSchema(run.contract, update)
-  const [chosen, { enum: options = [] } = {}] =
+  const [chosen = '', { enum: options = [] } = {}] =
     Object.entries(properties).find(
       ([, { enum: values }]) => values !== undefined && values.length < TOO_MANY_OPTIONS,
     ) ?? []
   const fields = Object.entries(properties).filter(([name]) => name !== chosen)
-  // The text of another seed gives equal values to sort by. If text must be unique, the service
-  // accepts only the new text.
-  const retries = listUpdates(
-    fields,
-    index,
-    texts.map((text) => `${text}2`),
-  )
-  for (const [position, body] of listUpdates(fields, index, texts).entries())
-    await sendFirstAccepted(run, update, path, [body, retries[position] ?? body])
-  if (chosen === undefined) return
-  const body = { [chosen]: options[index % options.length] }
-  await sendFirstAccepted(run, update, path, [body])
+  const choices = options.length > 0 ? [{ [chosen]: options[index % options.length] }] : []
+  for (const body of [...listUpdates(fields, index, texts), ...choices])
+    await run.send(update, await prepareRequest(run, update, { body }, path))
 }
 
-/** The bodies of the updates, each with one field. */
+/** The bodies of the updates, each with one field. The texts of the filled seed are new, because text
+ *  may have to be unique. Those of others are texts of other seeds, so that there are equal values
+ *  to sort by. */
 function listUpdates(fields: [string, Schema][], index: number, texts: string[]): JsonObject[] {
+  const own = index === FILLED ? texts.map((text) => `${text}2`) : texts
   return fields.flatMap(([name, schema], position): JsonObject[] => {
     const { nullable, type, minItems } = schema
     if (index === CLEARED && nullable) return [{ [name]: null }]
     if (index === CLEARED && type === 'array' && !minItems) return [{ [name]: [] }]
     const isSent = index === FILLED || index === UPDATED[position % UPDATED.length]
-    return isSent ? [{ [name]: seedValue(schema, index + 1 + position, texts) }] : []
+    return isSent ? [{ [name]: seedValue(schema, index + 1 + position, own) }] : []
   })
-}
-
-async function sendFirstAccepted(
-  run: Run,
-  update: Operation,
-  path: string,
-  bodies: JsonObject[],
-): Promise<void> {
-  const distinct = bodies.filter((body, index) => !isDeepStrictEqual(body, bodies[index - 1]))
-  for (const body of distinct) {
-    const request = await prepareRequest(run, update, { body }, path)
-    const { status } = await run.send(update, request)
-    if (status === update.success.status) return
-  }
 }

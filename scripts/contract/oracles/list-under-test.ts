@@ -1,6 +1,7 @@
 /** Reads a list, and compares it with what a model expects. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
+import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import { inlineReferences } from '../../model/references.ts'
 import { mergeSchemas, type Schema } from '../../model/schema.ts'
@@ -9,6 +10,7 @@ import {
   findItemSchema,
   type ListWords,
   listFilters,
+  readListWords,
   readMaxPageSize,
   readSort,
 } from '../../words/lists.ts'
@@ -20,8 +22,6 @@ import type { ReceivedResponse, Request } from '../request.ts'
 import { type Check, MAX_TRIES, newRequest, RETRY_DELAY_MS, type Run } from '../run.ts'
 import type { Filtering } from './list-filter-values.ts'
 import { assertRules } from './stored-values.ts'
-
-type Query = Record<string, unknown>
 
 /** `limitToNewest` limits a list with more records to its newest ones. */
 const MAX_RECORDS = 150
@@ -43,13 +43,6 @@ export interface PageOptions {
   omitted?: ('number' | 'size')[]
 }
 
-/** What is special about the page, and the page. */
-export type TestedPage = [what: string, selection: Selection, options?: PageOptions]
-
-export function toCheck(list: ListUnderTest, [what, selection, options]: TestedPage): Check {
-  return { what, perform: () => list.assertPage(selection, options) }
-}
-
 /** A list, with the query that limits it. */
 export class ListUnderTest {
   readonly operation: Operation
@@ -58,14 +51,14 @@ export class ListUnderTest {
   readonly maxSize: number
   readonly #path: string
   readonly #run: Run
-  #limitingQuery: Query = {}
+  #limitingQuery: JsonObject = {}
   /** What `readAll` returned last for the whole list. */
   #latest: unknown[] | undefined
 
-  constructor(
-    run: Run,
-    { operation, path, words }: { operation: Operation; path: string; words: ListWords },
-  ) {
+  /** Throws if the contract does not describe its lists. */
+  constructor(run: Run, operation: Operation, path = operation.path) {
+    const words = readListWords(run.contract)
+    if (words === undefined) throw new Error('the contract has no x-lists')
     this.#run = run
     this.operation = operation
     this.#path = path
@@ -79,14 +72,14 @@ export class ListUnderTest {
     return parameter && inlineReferences(this.#run.contract.sources, parameter.schema)
   }
 
-  #request(query: Query, space = '%20'): Request {
+  #request(query: JsonObject, space = '%20'): Request {
     const all = { ...this.#limitingQuery, ...query }
     const request = newRequest(this.#run, this.operation, this.#path, { query: all })
     return { ...request, path: request.path.replaceAll('%20', space) }
   }
 
   async #read(
-    query: Query,
+    query: JsonObject,
     space?: string,
   ): Promise<{ request: Request; response: ReceivedResponse; items: unknown[] }> {
     const request = this.#request(query, space)
@@ -99,7 +92,7 @@ export class ListUnderTest {
 
   /** The records of the list, in the order without `sort`. After `limitToNewest`, only the newest
    *  records. Reads at most `MAX_PAGES` pages. */
-  async readAll(query: Query = {}): Promise<unknown[]> {
+  async readAll(query: JsonObject = {}): Promise<unknown[]> {
     const { page } = this.words
     const all: unknown[] = []
     for (let number = 1; number <= MAX_PAGES; number += 1) {
@@ -139,22 +132,25 @@ export class ListUnderTest {
     return (this.schemaOf(this.words.sort.parameter)?.items?.enum ?? []) as string[]
   }
 
+  /** `what` says what is special about the page. */
+  pageCheck(what: string, selection: Selection, options?: PageOptions): Check {
+    return { what, perform: () => this.#assertPage(selection, options) }
+  }
+
   /** Throws unless the list returns the records that a model selects from all records. Compares one
    *  page only, by default the first. Tries again if the list has changed between the requests. */
-  async assertPage(
+  async #assertPage(
     { filterings = [], sorts }: Selection,
-    { number, size, space, omitted = [] }: PageOptions = {},
+    { number = 1, size, space, omitted = [] }: PageOptions = {},
   ): Promise<void> {
     const { page: names, sort } = this.words
-    const page = {
-      number: number ?? 1,
-      size: size ?? (omitted.includes('size') ? this.defaultSize() : undefined) ?? this.maxSize,
-    }
+    const usualSize = omitted.includes('size') ? this.defaultSize() : undefined
+    const page = { number, size: size ?? usualSize ?? this.maxSize }
     const query = {
       ...Object.fromEntries(filterings.map(toParameter)),
-      ...(sorts?.length ? { [sort.parameter]: sorts } : {}),
-      ...(omitted.includes('size') ? {} : { [names.size]: page.size }),
-      ...(omitted.includes('number') ? {} : { [names.parameter]: page.number }),
+      ...(sorts?.length && { [sort.parameter]: sorts }),
+      ...(!omitted.includes('size') && { [names.size]: page.size }),
+      ...(!omitted.includes('number') && { [names.parameter]: page.number }),
     }
     for (let tries = 1; ; tries += 1) {
       const records = this.#latest ?? (await this.readAll())
@@ -174,7 +170,7 @@ export class ListUnderTest {
   }
 
   /** Counts the promises that `assertPage` tests. Several filters together do not test each. */
-  #noteTested({ filterings = [], sorts = [] }: Selection, query: Query): void {
+  #noteTested({ filterings = [], sorts = [] }: Selection, query: JsonObject): void {
     const { id } = this.operation
     const { parameter, size } = this.words.page
     for (const name of [parameter, size])
@@ -199,17 +195,12 @@ export class ListUnderTest {
   ): string | undefined {
     const { meta, sort } = this.words
     const fields = new Set(this.sortOptions().map((option) => readSort(option, sort).field))
-    const expected: [string | undefined, unknown][] = [
-      [meta.page, number],
-      [meta.size, size],
-      [meta.total, total],
-      [meta.last_page, Math.max(1, Math.ceil(total / size))],
-      [meta.sorts, [...fields]],
-    ]
-    for (const [pointer, value] of expected) {
-      const actual = pointer === undefined ? value : readPointer(json, pointer)
-      if (!isDeepStrictEqual(actual, value))
-        return `${pointer} is ${show(actual)} instead of ${show(value)}`
+    const last_page = Math.max(1, Math.ceil(total / size))
+    const expected: JsonObject = { page: number, size, total, last_page, sorts: [...fields] }
+    for (const [name, pointer] of Object.entries(meta)) {
+      const actual = readPointer(json, pointer)
+      if (!isDeepStrictEqual(actual, expected[name]))
+        return `${pointer} is ${show(actual)} instead of ${show(expected[name])}`
     }
     return undefined
   }
@@ -224,22 +215,12 @@ export class ListUnderTest {
     return `the page has ${items.length} records: ${idsOf(items)}; expected are ${expected.length}: ${idsOf(expected)}`
   }
 
-  async #readIds(): Promise<unknown[]> {
-    return (await this.readAll()).map((record) => readPointer(record, this.words.sort.ties))
-  }
-
-  async assertHas(ids: string[]): Promise<void> {
-    const listed = await this.#readIds()
-    const missing = ids.find((id) => !listed.includes(id))
-    if (missing !== undefined)
-      throw this.broken('list_contents', `the new record ${missing} is not in the list`)
-  }
-
-  /** `what` completes "the list has …". */
-  async assertLacks(ids: string[], what: string): Promise<void> {
-    const listed = await this.#readIds()
-    const wrong = ids.find((id) => listed.includes(id))
-    if (wrong !== undefined) throw this.broken('list_contents', `the list has ${wrong}, ${what}`)
+  /** Throws unless the list has all of these records, or none of them. */
+  async assertListed(ids: string[], isListed: boolean): Promise<void> {
+    const all = (await this.readAll()).map((record) => readPointer(record, this.words.sort.ties))
+    const wrong = ids.find((id) => all.includes(id) !== isListed)
+    if (wrong !== undefined)
+      throw this.broken('list_contents', `the list ${isListed ? 'lacks' : 'has'} ${wrong}`)
   }
 
   broken(check: ContractBroken['check'], message: string): ContractBroken {
@@ -251,32 +232,27 @@ export class ListUnderTest {
    *  exist, and records that the service itself changes. */
   async assertSameAsRecords(): Promise<void> {
     const get = findItemOperation(this.#run.contract, 'get', this.operation.path)
-    if (get === undefined) return
-    const words = readRecordWords(this.#run.contract, get)
+    const words = get && readRecordWords(this.#run.contract, get)
+    if (get === undefined || words?.finished_when) return
     const schema = findItemSchema(this.#run.contract, this.operation) ?? {}
     const { properties = {} } = (schema.oneOf ?? [schema]).reduce(mergeSchemas, {})
-    for (const entry of (await this.readAll()).slice(-3) as Record<string, unknown>[]) {
+    for (const entry of (await this.readAll()).slice(-3) as JsonObject[]) {
       const path = `${this.#path}/${readPointer(entry, this.words.sort.ties)}`
       const probe = newRequest(this.#run, get, path)
       const { json, status } = await this.#run.send(get, probe)
-      if (status === 404 || words.finished_when) continue
-      assertRules(words, probe, entry)
-      const record = json as typeof entry | undefined
+      if (status === 404) continue
+      assertRules(words ?? {}, probe, entry)
       for (const [field, { 'x-returned-by': senders }] of Object.entries(properties)) {
         if (!Array.isArray(senders) || senders.includes(this.operation.id)) continue
         if (field in entry)
           throw this.broken('list_contents', `the list has ${field}, which only ${senders} returns`)
         this.#run.tested(get.id, 'x-returned-by', field)
       }
-      const name = Object.keys(entry).find(
-        (field) => !isDeepStrictEqual(record?.[field], entry[field]),
-      )
-      if (name !== undefined)
-        throw new ContractBroken(
-          'list_contents',
-          probe,
-          `${name} is ${show(record?.[name])}, but ${show(entry[name])} in the list`,
-        )
+      const record = (json ?? {}) as JsonObject
+      const name = Object.keys(entry).find((one) => !isDeepStrictEqual(record[one], entry[one]))
+      if (name === undefined) continue
+      const values = `${show(record[name])}, but ${show(entry[name])} in the list`
+      throw new ContractBroken('list_contents', probe, `${name} is ${values}`)
     }
   }
 }

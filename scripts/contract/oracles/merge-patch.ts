@@ -5,12 +5,13 @@ import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import type { Schema } from '../../model/schema.ts'
 import { readMergePatchType, requestSchema } from '../../words/records.ts'
-import { show } from '../contract-broken.ts'
+import { assertStatus, show } from '../contract-broken.ts'
 import type { Request } from '../request.ts'
 import { type Check, newRequest, type Run } from '../run.ts'
 import { toFields } from '../values/limit-values.ts'
 import { variants } from '../values/valid-values.ts'
 import { isValid } from '../values/validity.ts'
+import { assertEmitted, sendAndListen } from './events.ts'
 import { assertAccepted, assertChangesNothing, assertRefused } from './refused.ts'
 import { broken } from './stored-values.ts'
 
@@ -82,7 +83,7 @@ async function readRecord(run: Run, { get, path }: Updated): Promise<JsonObject>
   return json as JsonObject
 }
 
-/** Throws if the update changes a field. */
+/** Throws if the update changes a field or emits an event. */
 async function assertSame(
   run: Run,
   updated: Updated,
@@ -92,9 +93,12 @@ async function assertSame(
   const { update: operation } = updated
   const request = requestOf(run, updated, body, type)
   const what = 'an update to the same values'
-  await assertChangesNothing(run, { operation, request, check: 'stored_values', what }, () =>
-    assertAccepted(run, operation, request, what),
-  )
+  const check = 'stored_values'
+  await assertChangesNothing(run, { operation, request, check, what }, async () => {
+    const { response, emitted } = await sendAndListen(run, operation, request)
+    assertStatus(request, response.status, { check, expected: operation.success.status, what })
+    assertEmitted(request, emitted, [])
+  })
 }
 
 async function assertMap(

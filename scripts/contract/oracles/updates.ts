@@ -1,9 +1,11 @@
-/** Oracle: an update changes the fields that were sent, and no others; null clears a field. */
+/** Oracle: an update changes the fields that were sent, and no others; null clears a field. It emits
+ *  its events. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import type { Schema } from '../../model/schema.ts'
+import { listOwnEvents } from '../../words/events.ts'
 import { meetsCondition, readRecordWords, requestSchema } from '../../words/records.ts'
 import { show } from '../contract-broken.ts'
 import { findOperation } from '../record-kinds.ts'
@@ -11,6 +13,7 @@ import type { Request } from '../request.ts'
 import { type Check, newRequest, prepareRequest, type Run } from '../run.ts'
 import { limitValues, type NamedValue } from '../values/limit-values.ts'
 import { variants } from '../values/valid-values.ts'
+import { assertEmitted, sendAndListen } from './events.ts'
 import { mergePatchChecks } from './merge-patch.ts'
 import { assertLater, assertStored, broken, TIME_PRECISION_MS } from './stored-values.ts'
 
@@ -59,10 +62,17 @@ async function updateOne(
   // Without a delay, two updates could have the same time.
   await delay(2 * TIME_PRECISION_MS)
   const request = await prepareRequest(run, operation, { body }, path)
-  const response = await run.send(operation, request)
+  const { response, emitted } = await sendAndListen(run, operation, request)
   // A rule that the schema does not express can refuse the value.
-  if (response.status !== operation.success.status) return
+  if (response.status !== operation.success.status) return assertEmitted(request, emitted, [])
   const after = response.json as JsonObject
+  const resource = path.split('/').at(-1) ?? ''
+  const events = listOwnEvents(run.contract, operation, { before, after })
+  assertEmitted(
+    request,
+    emitted,
+    events.map(({ type }) => ({ type, resource })),
+  )
   assertChanges(run, operation, { request, before, after })
   const { updated = '' } = readRecordWords(run.contract, operation)
   if (before[updated] !== after[updated]) run.tested(operation.id, 'x-record.updated')
