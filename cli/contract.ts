@@ -212,7 +212,9 @@ function repeatCommand(options: Options, report: Report): string {
   const ids = OPERATION_IDS.filter((id) => failed.includes(id))
   const { url, receiverPort, receiverUrl, runs, minutes } = options
   // Only a run of all operations demands the promises of fields, events and the documents.
-  const needsAll = report.cells.some((cell) => isMissing(cell) && cell.kind !== 'status')
+  const needsAll = report.cells.some(
+    (cell) => isMissing(cell) && cell.kind !== 'status' && cell.kind !== 'event',
+  )
   const isWhole = needsAll || [0, OPERATION_IDS.length].includes(ids.length)
   const only = isWhole ? undefined : ids.join(',')
   const values: [string, string | number | undefined][] = [
