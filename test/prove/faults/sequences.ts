@@ -38,7 +38,7 @@ export function sequenceFaults(contract: Contract): SeededFault[] {
       faults(kind.update, { 'deletes a record that others need': deleteReferred(kind) }),
     ),
     ...listParents(kinds, 'cleared').flatMap((kind) =>
-      faults(kind.update, { 'keeps references to a deleted record': keepReferences(kind, kinds) }),
+      faults(kind.remove, { 'keeps references to a deleted record': keepReferences(kind, kinds) }),
     ),
     ...withStates
       .slice(0, 2)
