@@ -3,10 +3,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
-import type { Schema } from '../../model/schema.ts'
-import { readRecordWords, requestSchema } from '../../words/records.ts'
+import { mapValues, type Schema } from '../../model/schema.ts'
+import { type ComputedField, readRecordWords, requestSchema } from '../../words/records.ts'
 import { show } from '../contract-broken.ts'
-import { type CrudKind, listCrudKinds, listReferredKinds } from '../record-kinds.ts'
+import { type CrudKind, listCrudKinds } from '../record-kinds.ts'
 import type { Request } from '../request.ts'
 import { type Check, newRequest, type Run } from '../run.ts'
 import { minimalValue } from '../values/valid-values.ts'
@@ -14,20 +14,9 @@ import { sendAndListen } from './events.ts'
 import { assertAccepted } from './refused.ts'
 import { broken } from './stored-values.ts'
 
-/** A record that has inputs: the new record, or one to which it refers. */
-interface Owner {
-  kind: CrudKind
-  /** The field of the new record that refers to the owner. */
-  reference?: string
-  /** The fields of the owner, each with its column in the table. */
-  inputs: { field: string; column: number }[]
-}
-
-interface Computed {
+interface Computed extends ComputedField {
   name: string
   kind: CrudKind
-  owners: Owner[]
-  table: unknown[][]
 }
 
 export function* computedChecks(run: Run, operation: Operation): Generator<Check> {
@@ -39,36 +28,17 @@ export function* computedChecks(run: Run, operation: Operation): Generator<Check
       }
 }
 
-function listComputed(run: Run, operation: Operation): Computed[] {
-  const { computed = {} } = readRecordWords(run.contract, operation)
-  const kind = listCrudKinds(run.contract).find(({ create }) => create === operation)
-  if (!kind) return []
-  return Object.entries(computed).map(([name, { from, table }]) => {
-    const owners = listOwners(run, kind, from)
-    return { name, kind, owners, table }
-  })
+function listComputed({ contract }: Run, operation: Operation): Computed[] {
+  const { computed = {} } = readRecordWords(contract, operation)
+  const kind = listCrudKinds(contract).find(({ create }) => create === operation)
+  return kind ? Object.entries(computed).map(([name, field]) => ({ name, kind, ...field })) : []
 }
 
 /** A body for which the service computes a value. Undefined if the operation computes none. */
 export async function newComputedBody(run: Run, operation: Operation) {
   const [computed] = listComputed(run, operation)
   const row = computed?.table.find((one) => one.at(-1) !== null)
-  return computed && row && (await newInputs(run, computed, row)).body
-}
-
-function listOwners({ contract }: Run, kind: CrudKind, from: string[]): Owner[] {
-  const kinds = listCrudKinds(contract)
-  const referred = listReferredKinds(contract, kinds)
-  const owners = new Map<string, Owner>()
-  for (const [column, path] of from.entries()) {
-    const [field = '', reference = ''] = path.split('.').toReversed()
-    const target = reference === '' ? kind : (referred.get(reference) as CrudKind | undefined)
-    if (target === undefined) continue
-    const owner = owners.get(reference) ?? { kind: target, reference, inputs: [] }
-    owner.inputs.push({ field, column })
-    owners.set(reference, owner)
-  }
-  return [...owners.values()]
+  return computed && row && (await newBody(run, computed, row)).body
 }
 
 /** Creates a record with the inputs of `row`, then updates all inputs to those of `other`. */
@@ -78,45 +48,60 @@ async function assertRow(
   row: unknown[],
   other: unknown[],
 ): Promise<void> {
-  const { name, kind, owners } = computed
-  const value = row.at(-1)
-  const { body, paths } = await newInputs(run, computed, row)
+  const { name, kind } = computed
+  const expected = { name, value: row.at(-1) }
+  const { body, paths } = await newBody(run, computed, row)
   const request = newRequest(run, kind.create, kind.create.path, { body })
   // Also compares the data of the event with the record.
   const { response } = await sendAndListen(run, kind.create, request)
-  assertValue(request, response.json, { name, value })
+  assertValue(request, response.json, expected)
   const path = response.headers.get('location') ?? ''
-  for (const owner of owners) {
-    const { update } = owner.kind
-    const change = { body: toFields(run, owner, other) }
-    const changed = newRequest(run, update, paths.get(owner) ?? path, change)
-    await assertAccepted(run, update, changed, 'an update of the inputs')
+  for (const { reference, owner, fields } of listInputs(run, computed, other)) {
+    const changed = newRequest(run, owner.update, paths.get(reference) ?? path, { body: fields })
+    await assertAccepted(run, owner.update, changed, 'an update of the inputs')
   }
   const read = newRequest(run, kind.get, path)
   const { json } = await run.send(kind.get, read)
-  assertValue(read, json, { name, value })
+  assertValue(read, json, expected)
   run.tested(kind.create.id, 'x-record.computed', name)
 }
 
-/** A body with the inputs of `row`, and the paths of the owners to which it refers. */
-async function newInputs(run: Run, { kind, owners }: Computed, row: unknown[]) {
-  const { records } = run
-  const body: JsonObject = { ...(await records.validBody(kind.create)) }
-  const paths = new Map<Owner, string>()
-  for (const owner of owners)
-    if (owner.reference) {
-      const path = await records.newPath(owner.kind.get, toFields(run, owner, row))
-      paths.set(owner, path)
-      body[owner.reference] = path.split('/').at(-1)
-    } else Object.assign(body, toFields(run, owner, row))
+/** A body with the inputs of `row`, and the paths of the new records to which it refers, by the name
+ *  of the reference. */
+async function newBody(run: Run, computed: Computed, row: unknown[]) {
+  const body: JsonObject = { ...(await run.records.validBody(computed.kind.create)) }
+  const paths = new Map<string, string>()
+  for (const { reference, owner, fields } of listInputs(run, computed, row))
+    if (reference === '') Object.assign(body, fields)
+    else {
+      const path = await run.records.newPath(owner.get, fields)
+      paths.set(reference, path)
+      body[reference] = path.split('/').at(-1)
+    }
   return { body, paths }
 }
 
-function toFields(run: Run, { kind, inputs }: Owner, row: unknown[]): JsonObject {
-  const { properties = {} } = requestSchema(run.contract, kind.create)
-  return Object.fromEntries(
-    inputs.map(({ field, column }) => [field, fillIn(properties[field] ?? {}, row[column])]),
-  )
+interface Inputs {
+  /** The field of the new record that refers to the owner. Empty: the owner is the new record. */
+  reference: string
+  owner: CrudKind
+  fields: JsonObject
+}
+
+function listInputs(run: Run, { kind, from }: Computed, row: unknown[]): Inputs[] {
+  const inputs = new Map<string, JsonObject>()
+  for (const [column, path] of from.entries()) {
+    const [field = '', reference = ''] = path.split('.').toReversed()
+    inputs.set(reference, { ...inputs.get(reference), [field]: row[column] })
+  }
+  return [...inputs].flatMap(([reference, values]) => {
+    const referred = run.records.kindOf(reference) as CrudKind | undefined
+    const owner = reference === '' ? kind : referred
+    if (owner === undefined) return []
+    const { properties = {} } = requestSchema(run.contract, owner.create)
+    const fields = mapValues(values, (value, name) => fillIn(properties[name] ?? {}, value))
+    return [{ reference, owner, fields }]
+  })
 }
 
 /** The value of the table, with short values for the other required fields of its objects. */
