@@ -114,12 +114,16 @@ export class ListUnderTest {
     const { sort, page } = this.words
     const { response } = await this.#read({})
     if (!(this.#totalOf(response) > MAX_RECORDS)) return
-    const filter = listFilters(this.operation).find(({ match }) => match === 'after')
-    const [field = ''] = filter?.fields ?? []
-    const newestFirst = `${sort.descending}${field}`
+    const filters = listFilters(this.operation).filter(({ match }) => match === 'after')
+    const { created = filters[0]?.fields[0] ?? '' } = readRecordWords(
+      this.#run.contract,
+      this.operation,
+    )
+    const filter = filters.find(({ fields }) => fields[0] === created)
+    const newestFirst = `${sort.descending}${created}`
     if (!filter || !this.sortOptions().includes(newestFirst)) return
     const { items } = await this.#read({ [sort.parameter]: newestFirst, [page.size]: this.maxSize })
-    this.#limitingQuery = { [filter.parameter.name]: readField(items.at(-1), field) }
+    this.#limitingQuery = { [filter.parameter.name]: readField(items.at(-1), created) }
   }
 
   /** NaN if the contract does not say where the list has its total. */

@@ -51,16 +51,16 @@ async function assertEvents(run: Run, model: RecordModel): Promise<ListedEvent[]
   if (findEventList(run.contract) === undefined || request === undefined) return []
   const ids = model.records.map(({ fields }) => String(fields.id))
   const { emittedBySystem } = run.contract
-  const own: ListedEvent[] = []
+  // By ID: a new event shifts the pages, so that two pages can have the same event.
+  const own = new Map<string, ListedEvent>()
   for (let page = 1; page <= MAX_PAGES; page += 1) {
     const events = await readEvents(run, page)
-    own.push(
-      ...events.filter(
-        ({ type, resource }) => ids.includes(resource) && !emittedBySystem.includes(type),
-      ),
-    )
-    if (own.length >= model.events.length || events.length < EVENT_PAGE_SIZE) break
+    for (const event of events)
+      if (ids.includes(event.resource) && !emittedBySystem.includes(event.type))
+        own.set(event.id, event)
+    if (own.size >= model.events.length || events.length < EVENT_PAGE_SIZE) break
   }
-  assertEmitted(request, own, model.events)
-  return own
+  const emitted = [...own.values()]
+  assertEmitted(request, emitted, model.events)
+  return emitted
 }
