@@ -95,6 +95,11 @@ export function collectionOf(path: string): string | undefined {
   return /^(.*)\/\{[^}]+\}$/.exec(path)?.[1]
 }
 
+/** The ID of the record at the path. */
+export function idIn(path: string): string {
+  return path.split('/').at(-1) ?? ''
+}
+
 /** Whether the path has the form of the template. A query must be removed first. */
 export function matchesTemplate(template: string, path: string): boolean {
   return new RegExp(`^${template.replace(/\{[^}]+\}/g, '[^/]+')}$`).test(path)

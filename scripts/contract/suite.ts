@@ -144,11 +144,12 @@ function newRun(
   { records, otherRecords }: Pick<Run, 'records' | 'otherRecords'>,
 ): Run {
   const { contract, validators, coverage, target } = setUp
+  const tests = coverage.testsBy(CONFORMANCE.name)
   return {
     ...setUp,
     records,
     otherRecords,
-    ...coverage.testsBy(CONFORMANCE.name),
+    ...tests,
     sendUnchecked: (request) => sender.send(request),
     findExchange: (request) => sender.findExchange(request),
     async send(operation, request) {
@@ -160,9 +161,8 @@ function newRun(
       coverage.testedHeaders(CONFORMANCE, operation.id, response.headers.keys())
       if (response.status < 300) {
         assertDeprecation(operation, request, response)
-        const { tested, testedFields } = coverage.testsBy(CONFORMANCE.name)
-        for (const word of ['x-deprecated-since', 'x-sunset']) tested(operation.id, word)
-        testedFields(operation.id, 'response', response.json)
+        for (const word of ['x-deprecated-since', 'x-sunset']) tests.tested(operation.id, word)
+        tests.testedFields(operation.id, 'response', response.json)
       }
       return response
     },

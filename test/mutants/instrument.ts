@@ -31,9 +31,9 @@ export interface Mutant {
 interface Sources {
   /** The relative paths of all files, new ones included. */
   files: string[]
-  /** Of all files. */
+  /** The hash of all files. */
   hash: string
-  /** Of the files that are mutated. */
+  /** The hash of the files that are mutated. */
   mutatedHash: string
 }
 
@@ -116,9 +116,9 @@ interface Callee {
 }
 interface Named {
   name?: string
-  /** Of a private name. */
+  /** A private name has its name here. */
   id?: { name?: string }
-  /** Of a member of another object. */
+  /** A member of another object has its name here. */
   property?: Named
 }
 

@@ -12,12 +12,7 @@ import {
 import { findEventList } from '../../words/events.ts'
 import { readPointer } from '../../words/read.ts'
 import { show } from '../contract-broken.ts'
-import {
-  type Attempt,
-  type PlannedResponse,
-  type Receiver,
-  startContractReceiver,
-} from '../receiver.ts'
+import type { Attempt, PlannedResponse, Receiver } from '../receiver.ts'
 import type { Request } from '../request.ts'
 import type { Check, Run } from '../run.ts'
 import type { LoggedAttempt } from '../webhook-account.ts'
@@ -25,6 +20,7 @@ import {
   assertAttempt,
   broken,
   isAttemptOf,
+  openWebhook,
   payloadOf,
   prepareTraced,
   SETTLING_MS,
@@ -75,16 +71,15 @@ interface StartedScenario extends Scenario {
 
 /** Starts all scenarios at once, so that they wait together. */
 export async function* attemptChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
-  const { createWebhook, receiver: shared } = run.target
   const list = findEventList(run.contract)
-  if (!list || !createWebhook || readRetrySeconds(run.contract).length === 0) return
-  await using own = shared === undefined ? await startContractReceiver() : undefined
-  const receiver = (shared ?? own) as Receiver
-  await using webhook = await createWebhook(receiver)
+  if (!list || readRetrySeconds(run.contract).length === 0) return
+  await using webhook = await openWebhook(run.target)
+  if (webhook === undefined) return
+  const { receiver, secret } = webhook
   for (const scenario of await startScenarios(run, operation, receiver, list.resource))
     yield {
       what: `${scenario.attempts} attempts: ${scenario.what}`,
-      perform: () => assertAttempts(run, scenario, receiver, webhook.secret),
+      perform: () => assertAttempts(run, scenario, receiver, secret),
     }
 }
 

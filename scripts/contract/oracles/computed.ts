@@ -6,7 +6,7 @@ import type { Operation } from '../../model/operations.ts'
 import { mapValues, type Schema } from '../../model/schema.ts'
 import { type ComputedField, readRecordWords, requestSchema } from '../../words/records.ts'
 import { show } from '../contract-broken.ts'
-import { type CrudKind, listCrudKinds } from '../record-kinds.ts'
+import { type CrudKind, idIn, listCrudKinds } from '../record-kinds.ts'
 import type { Request } from '../request.ts'
 import { type Check, newRequest, type Run } from '../run.ts'
 import { minimalValue } from '../values/valid-values.ts'
@@ -76,7 +76,7 @@ async function newBody(run: Run, computed: Computed, row: unknown[]) {
     else {
       const path = await run.records.newPath(owner.get, fields)
       paths.set(reference, path)
-      body[reference] = path.split('/').at(-1)
+      body[reference] = idIn(path)
     }
   return { body, paths }
 }

@@ -13,7 +13,7 @@ import { ContractBroken, shorten, show } from '../contract-broken.ts'
 import { type Attempt, type Receiver, startContractReceiver } from '../receiver.ts'
 import { findItemOperation } from '../record-kinds.ts'
 import type { Request } from '../request.ts'
-import { type Check, newRequest, type Run, waitUntilFinished } from '../run.ts'
+import { type Check, newRequest, type Run, type Target, waitUntilFinished } from '../run.ts'
 import { variant } from '../values/valid-values.ts'
 import { newComputedBody } from './computed.ts'
 import {
@@ -86,17 +86,25 @@ export function changeOf(
   return { [name]: schema.enum?.at(-index) ?? variant(schema, index) }
 }
 
+/** A new webhook of the account with the receiver of the run or one of its own. Undefined if the
+ *  target has no webhooks. */
+export async function openWebhook({ createWebhook, receiver: shared }: Target) {
+  if (createWebhook === undefined) return undefined
+  await using cleanup = new AsyncDisposableStack()
+  const receiver = shared ?? cleanup.use(await startContractReceiver())
+  const { secret } = cleanup.use(await createWebhook(receiver))
+  const moved = cleanup.move()
+  return { receiver, secret, [Symbol.asyncDispose]: () => moved.disposeAsync() }
+}
+
 /** Creates a webhook, calls the operation, and tests the deliveries. */
 async function assertDelivered(run: Run, operation: Operation): Promise<void> {
-  const { createWebhook, receiver: shared } = run.target
-  if (createWebhook === undefined) return
   const traceId = randomBytes(16).toString('hex')
   const traceparent = `00-${traceId}-${randomBytes(8).toString('hex')}-01`
   const { request } = await prepareTraced(run, operation, traceparent)
-  await using own = shared === undefined ? await startContractReceiver() : undefined
-  const receiver = (shared ?? own) as Receiver
-  await using webhook = await createWebhook(receiver)
-  const { secret } = webhook
+  await using webhook = await openWebhook(run.target)
+  if (webhook === undefined) return
+  const { receiver, secret } = webhook
   const { response, emitted } = await sendAndListen(run, operation, request)
   const path = response.headers.get('location') ?? ''
   const events = [...emitted, ...(await readSystemEvents(run, operation, path))]
@@ -105,12 +113,11 @@ async function assertDelivered(run: Run, operation: Operation): Promise<void> {
     assertAttempt(run, request, { secret, traceId: ownTrace, event, attempt })
     run.tested('openapi.yaml', 'x-emitted-by-system', event.type)
   }
-  const { emittedBySystem } = run.contract
   // A shared receiver also gets the events of other requests.
-  const other = own?.attempts.find(
+  if (run.target.receiver !== undefined) return
+  const other = receiver.attempts.find(
     (attempt) =>
-      !emitted.some((event) => isAttemptOf(run, event)(attempt)) &&
-      !emittedBySystem.includes(String(payloadOf(attempt)?.event_type)),
+      !emitted.some((event) => isAttemptOf(run, event)(attempt)) && !isOfSystem(run, attempt),
   )
   if (other)
     throw broken(request, `the delivery ${shorten(other.body)} is of no event of the request`)
@@ -137,6 +144,11 @@ export async function assertDeliveredOnce(
 export function isAttemptOf({ contract }: Run, { id }: ListedEvent): (attempt: Attempt) => boolean {
   const header = listDeliveryHeaders(contract).find((one) => one['x-equals'] === 'event.id')
   return ({ headers }) => header !== undefined && headers[header.name] === id
+}
+
+/** Whether the event can come at any time, for example when an export is finished. */
+export function isOfSystem({ contract }: Run, attempt: Attempt): boolean {
+  return contract.emittedBySystem.includes(String(payloadOf(attempt)?.event_type))
 }
 
 export function payloadOf({ body }: Attempt): JsonObject | undefined {

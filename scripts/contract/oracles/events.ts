@@ -9,6 +9,7 @@ import { readListWords, readMaxPageSize } from '../../words/lists.ts'
 import { readPointer } from '../../words/read.ts'
 import { requestSchema } from '../../words/records.ts'
 import { ContractBroken, show } from '../contract-broken.ts'
+import { idIn } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import {
   type Check,
@@ -174,7 +175,7 @@ export async function prepareCall(
   body: Input['body'],
 ): Promise<Call> {
   const path = await run.records.newPath(operation)
-  const id = path.split('/').at(-1) ?? ''
+  const id = idIn(path)
   const kind = /\{([^}]+)\}$/.exec(operation.path)?.[1]
   const dependents =
     operation.method === 'delete' && kind !== undefined

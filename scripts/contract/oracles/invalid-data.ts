@@ -108,7 +108,7 @@ interface ParameterMutation {
   what: string
   /** The parameter that errors must name. Undefined: any. */
   field?: string
-  /** What is wrong. Empty for a name that is wrong, not a value. */
+  /** The keywords that the value breaks. A wrong name breaks none. */
   broken: BrokenKeyword[]
   applyTo(valid: Request): Request
 }

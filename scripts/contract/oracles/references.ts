@@ -3,6 +3,7 @@
 import type { Operation } from '../../model/operations.ts'
 import type { Schema } from '../../model/schema.ts'
 import { requestSchema } from '../../words/records.ts'
+import { idIn } from '../record-kinds.ts'
 import { type Check, newRequest, preparePath, type Run, UNKNOWN_ID } from '../run.ts'
 import type { TestRecords } from '../test-records.ts'
 import { assertAccepted, assertRefused } from './refused.ts'
@@ -96,8 +97,4 @@ async function newDeletedId(run: Run, remove: Operation): Promise<string> {
   const path = await run.records.newPath(remove)
   await run.send(remove, newRequest(run, remove, path))
   return idIn(path)
-}
-
-function idIn(path: string): string {
-  return path.split('/').at(-1) ?? ''
 }

@@ -4,8 +4,9 @@ import fc from 'fast-check'
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import { randomCheck } from '../random-check.ts'
-import { type Receiver, startContractReceiver } from '../receiver.ts'
+import type { Receiver } from '../receiver.ts'
 import { type Check, hasParameter, type Run } from '../run.ts'
+import { openWebhook } from './deliveries.ts'
 import { assertEndState } from './sequence-end.ts'
 import {
   addNeeded,
@@ -64,15 +65,11 @@ interface Sequences {
 
 /** Also compares the deliveries if the target has a webhook. */
 function longSequenceCheck(run: Run, sequences: Sequences): Check {
-  const { createWebhook, receiver: shared } = run.target
   return {
     what: sequences.what,
     async perform() {
-      if (createWebhook === undefined) return sequenceCheck(run, sequences).perform()
-      await using own = shared === undefined ? await startContractReceiver() : undefined
-      const receiver = (shared ?? own) as Receiver
-      await using _webhook = await createWebhook(receiver)
-      await sequenceCheck(run, { ...sequences, receiver }).perform()
+      await using webhook = await openWebhook(run.target)
+      await sequenceCheck(run, { ...sequences, receiver: webhook?.receiver }).perform()
     },
   }
 }

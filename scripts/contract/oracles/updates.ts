@@ -13,7 +13,7 @@ import {
   requestSchema,
 } from '../../words/records.ts'
 import { assertStatus, show } from '../contract-broken.ts'
-import { findOperation } from '../record-kinds.ts'
+import { findOperation, idIn } from '../record-kinds.ts'
 import type { Request } from '../request.ts'
 import { type Check, newRequest, prepareRequest, type Run } from '../run.ts'
 import { limitValues, type NamedValue, toFields } from '../values/limit-values.ts'
@@ -79,7 +79,7 @@ async function updateOne(
   // A rule that the schema does not express can refuse the value.
   if (response.status !== operation.success.status) return assertEmitted(request, emitted, [])
   const after = response.json as JsonObject
-  const resource = path.split('/').at(-1) ?? ''
+  const resource = idIn(path)
   const events = listOwnEvents(run.contract, operation, { before, after })
   assertEmitted(
     request,
