@@ -14,6 +14,7 @@ import { CREATE_NOTE, NOTE_LOST, OLD_PATH } from './diff-edits.ts'
 import { levelsAndRules, newFolder, SOUND } from './diff-folder.ts'
 import { REQUEST_CASES } from './diff-request-cases.ts'
 import { RESPONSE_CASES } from './diff-response-cases.ts'
+import { SCHEMA_WORD_CASES } from './diff-schema-word-cases.ts'
 import { SENTENCES } from './diff-sentences.ts'
 import { PARTS, WORD_CASES } from './diff-word-cases.ts'
 
@@ -36,6 +37,7 @@ async function diffBothWays(
 }
 
 const CASES = { ...REQUEST_CASES, ...RESPONSE_CASES }
+const ALL_WORD_CASES = [...WORD_CASES, ...SCHEMA_WORD_CASES]
 
 describe.each(Object.entries(CASES))('changes of %s', (_, cases) => {
   test.each(cases.map((each) => ({ ...each, name: each.forward.join(', ') || 'no change' })))(
@@ -75,7 +77,7 @@ function withWord(at: keyof typeof PARTS, word: string): [openapi: string, async
     : [replaceOnce(OPENAPI, ...places[at]), ASYNCAPI]
 }
 
-test.each(WORD_CASES)('$rule: from $words.0 to $words.1', async (each) => {
+test.each(ALL_WORD_CASES)('$rule: from $words.0 to $words.1', async (each) => {
   const { at, words, forward, backward } = each
   await using before = await newFolder(...withWord(at, words[0]))
   await using after = await newFolder(...withWord(at, words[1]))
@@ -91,7 +93,7 @@ test.each(WORD_CASES)('$rule: from $words.0 to $words.1', async (each) => {
 })
 
 test('every rule of a word has a test', () => {
-  expect([...new Set(WORD_CASES.map(({ rule }) => rule))].sort()).toEqual(
+  expect([...new Set(ALL_WORD_CASES.map(({ rule }) => rule))].sort()).toEqual(
     Object.keys(WORD_RULES).sort(),
   )
 })
