@@ -46,7 +46,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const OPERATION_IDS = Object.keys(operations)
 const DEFAULT_RUNS = 20
 const MAX_SEED = 2 ** 31 - 1
-/** For runs with --only, which last less long than the time-out of the contract. */
+/** For runs of some operations, which end sooner than the time-out of the contract. */
 const SHORT_WEBHOOK_TIMEOUT_MS = 6_000
 
 interface Options extends ReportOptions {
@@ -332,8 +332,9 @@ async function testTarget(testRun: TestRun, target: Target | undefined): Promise
     return
   }
   const { startOwnService } = await import('./contract-service.ts')
+  const isWhole = testRun.ids.length === OPERATION_IDS.length
   await using service = await startOwnService({
-    webhookTimeoutMs: testRun.options.only ? SHORT_WEBHOOK_TIMEOUT_MS : undefined,
+    webhookTimeoutMs: isWhole ? undefined : SHORT_WEBHOOK_TIMEOUT_MS,
   })
   await Promise.all([runDredd(testRun), sendRequests(testRun, service)])
 }

@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Delivery } from '../words/deliveries.ts'
 import { startLoopbackServer } from './loopback-server.ts'
+import { readUntil } from './poll.ts'
 
 export interface Attempt extends Delivery {
   /** The path of the URL. */
@@ -42,7 +43,6 @@ export interface Receiver extends AsyncDisposable {
 }
 
 const MAX_BODY_BYTES = 1024 * 1024
-const POLL_MS = 10
 const PROBE_HEADER = 'muster-probe'
 const PROBE_TIMEOUT_MS = 15_000
 
@@ -88,9 +88,8 @@ export async function startContractReceiver(port = 0): Promise<Receiver> {
       choose = newChoose
     },
     async waitFor(fits, count, timeoutMs) {
-      const deadline = Date.now() + timeoutMs
-      while (attempts.filter(fits).length < count && Date.now() < deadline) await delay(POLL_MS)
-      return attempts.filter(fits)
+      const isDone = (found: Attempt[]) => found.length >= count
+      return readUntil(() => attempts.filter(fits), isDone, timeoutMs)
     },
   }
 }

@@ -1,5 +1,4 @@
 /** The state of one run of the contract tests, and the requests that it builds. */
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Contract } from '../model/contract.ts'
 import type { JsonObject } from '../model/json.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
@@ -9,6 +8,7 @@ import { meetsCondition, readRecordWords } from '../words/records.ts'
 import type { Validators } from './conformance.ts'
 import { assertStatus, type CheckName } from './contract-broken.ts'
 import type { Coverage, Tests } from './coverage.ts'
+import { readUntil } from './poll.ts'
 import type { Receiver, TestedWebhook } from './receiver.ts'
 import { collectionOf } from './record-kinds.ts'
 import type { ReceivedResponse, Request } from './request.ts'
@@ -167,13 +167,13 @@ export async function waitUntilFinished(
   const { finished_when } = get ? readRecordWords(contract, get) : {}
   if (!get || !finished_when) return
   const recordPath = path.split('/').slice(0, get.path.split('/').length).join('/')
-  const deadline = Date.now() + FINISH_TIMEOUT_MS
-  while (Date.now() < deadline) {
-    const request = { method: 'GET', path: recordPath, headers: {}, key: target.key }
-    const { json } = await sendUnchecked(request)
-    if (meetsCondition((json ?? {}) as JsonObject, finished_when)) return
-    await delay(POLL_MS)
-  }
+  const request = { method: 'GET', path: recordPath, headers: {}, key: target.key }
+  await readUntil(
+    () => sendUnchecked(request),
+    ({ json }) => meetsCondition((json ?? {}) as JsonObject, finished_when),
+    FINISH_TIMEOUT_MS,
+    POLL_MS,
+  )
 }
 
 /** Throws unless the service refuses or accepts the probe as it does the usual request. */

@@ -12,6 +12,7 @@ import {
 import { findEventList } from '../../words/events.ts'
 import { readPointer } from '../../words/read.ts'
 import { show } from '../contract-broken.ts'
+import { readUntil } from '../poll.ts'
 import type { Attempt, PlannedResponse, Receiver } from '../receiver.ts'
 import type { Request } from '../request.ts'
 import type { Check, Run } from '../run.ts'
@@ -199,12 +200,11 @@ async function assertAttempts(
   const id = String(payloadOf(first)?.id)
   const { webhookAccount } = run.target
   if (webhookAccount === undefined) return
-  const lastLook = Date.now() + TIMEOUT_MS
-  let [logged] = await webhookAccount.listAttempts(id)
-  while (logged === undefined && Date.now() < lastLook) {
-    await delay(POLL_MS)
-    logged = (await webhookAccount.listAttempts(id))[0]
-  }
+  const [logged] = await readUntil(
+    () => webhookAccount.listAttempts(id),
+    (log) => log.length > 0,
+    TIMEOUT_MS,
+  )
   assertLogged(request, logged, isSent ? response : undefined)
 }
 

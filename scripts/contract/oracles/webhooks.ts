@@ -8,6 +8,7 @@ import { readRetrySeconds } from '../../words/deliveries.ts'
 import { type EventList, findEventList } from '../../words/events.ts'
 import { readPointer } from '../../words/read.ts'
 import { shorten, show } from '../contract-broken.ts'
+import { readUntil } from '../poll.ts'
 import { type Attempt, type Receiver, startContractReceiver } from '../receiver.ts'
 import { type CrudKind, findItemOperation, listCrudKinds } from '../record-kinds.ts'
 import type { Request } from '../request.ts'
@@ -26,7 +27,6 @@ import {
 } from './deliveries.ts'
 import { type ListedEvent, readEvents, sendAndListen } from './events.ts'
 
-const POLL_MS = 10
 /** The result of an attempt is recorded at most this long after the response. */
 const RECORDING_MS = 20_000
 
@@ -165,17 +165,15 @@ async function waitForProgress(
   expected: Partial<DeliveryProgress>,
   minAttempts = 0,
 ): Promise<DeliveryProgress> {
-  const deadline = Date.now() + RECORDING_MS
-  for (;;) {
-    const progress = await account.findDelivery(id)
-    const isExpected = isDeepStrictEqual({ ...progress, ...expected }, progress)
-    if (progress && progress.attempts >= minAttempts && isExpected) return progress
-    const { state, attempts, nextAttemptAt } = progress ?? {}
-    const found = { state, attempts, nextAttemptAt }
-    if (Date.now() > deadline)
-      throw broken(request, `the delivery has ${show(found)} instead of ${show(expected)}`)
-    await delay(POLL_MS)
-  }
+  const isReached = (found?: DeliveryProgress): boolean =>
+    found !== undefined &&
+    found.attempts >= minAttempts &&
+    isDeepStrictEqual({ ...found, ...expected }, found)
+  const progress = await readUntil(() => account.findDelivery(id), isReached, RECORDING_MS)
+  if (progress && isReached(progress)) return progress
+  const { state, attempts, nextAttemptAt } = progress ?? {}
+  const found = { state, attempts, nextAttemptAt }
+  throw broken(request, `the delivery has ${show(found)} instead of ${show(expected)}`)
 }
 
 async function assertSubscriptions(test: WebhookTest): Promise<void> {
