@@ -99,8 +99,12 @@ function parsePart(text: string): Options['part'] {
 
 function chooseSample(from: Learned): Mutant[] {
   const { at, count, part, reachedBy } = options
-  if (at !== undefined)
-    return from.mutants.filter((mutant) => describeMutant(mutant).startsWith(`${at}:`))
+  if (at !== undefined) {
+    const own = from.mutants.filter((mutant) => describeMutant(mutant).startsWith(`${at}:`))
+    if (own.length === 0)
+      throw new Error(`No mutant begins at ${at}. The report names their lines.`)
+    return own
+  }
   const reached = from.mutants.filter((mutant) => reachedBy.includes(reachOf(from, mutant)))
   return newRandom(String(seed))
     .shuffled(reached)
