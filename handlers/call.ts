@@ -1,10 +1,12 @@
 /** A handler runs one operation: it takes a `Call` and returns the result, or throws `StatusError`
  *  or `InvalidInput`. */
+import { Readable } from 'node:stream'
 import { StatusError } from '../errors.ts'
 import type { EventData } from '../generated/asyncapi.ts'
 import type {
   Body,
   Emits,
+  FileBody,
   OperationId,
   operations,
   PathParams,
@@ -74,4 +76,8 @@ export function throwNotImplemented(id: OperationId): never {
 
 export function isNotImplemented(handler: object): boolean {
   return 'isNotImplemented' in handler
+}
+
+export function isFile(result: unknown): result is FileBody {
+  return (result as FileBody | undefined)?.stream instanceof Readable
 }

@@ -1,11 +1,9 @@
 /** Runs an operation for the HTTP API and the console: validate → scope → handler → check. */
-import { Readable } from 'node:stream'
 import { StatusError } from '../errors.ts'
 import type { EventData, EventType } from '../generated/asyncapi.ts'
 import { handlers } from '../generated/handlers.ts'
-import { type FileBody, type OperationId, operations } from '../generated/operations.ts'
-import * as validators from '../generated/validators.js'
-import type { Call, Caller, ValidInput } from '../handlers/call.ts'
+import { type OperationId, operations } from '../generated/operations.ts'
+import { type Call, type Caller, isFile, type ValidInput } from '../handlers/call.ts'
 import type { Db } from '../records/database/open.ts'
 import { readScope, type Scope, type WriteScope, writeScope } from '../records/database/scope.ts'
 import { runInOrder, type Sql } from '../records/database/statements.ts'
@@ -21,52 +19,12 @@ import {
 import type { MergePatch } from '../records/merge-patch.ts'
 import type { Quotas } from '../records/quotas.ts'
 import { listSubscriptions, type Subscription } from '../records/subscriptions.ts'
-import { assertValid } from '../validation.ts'
 import { emit, emitMany } from '../webhooks/emit.ts'
 import type { AccountQuotas } from './account-quota.ts'
 import { type KeysInUse, takeKey } from './idempotency.ts'
 import { LargePages } from './large-pages.ts'
 import { assertRecordSize } from './record-size.ts'
-import { assertBodyRules, assertDistinctSorts } from './request-rules.ts'
 import type { ResponseChecker } from './response-check.ts'
-
-/** The input of a client or a form, before validation. All text in the input is storable: see
- *  operations/storable.ts. */
-export interface RawInput {
-  path?: Record<string, string>
-  /** Converted to the contract's types: lists are arrays, integers are numbers. */
-  query?: Record<string, unknown>
-  /** The names of query parameters as the client wrote them, by their names in the contract. */
-  spellings?: ReadonlyMap<string, string>
-  /** By lower-case name. */
-  headers?: Record<string, unknown>
-  body?: unknown
-}
-
-/** Checks the input against the contract and fills in defaults. Throws InvalidInput for the query,
- *  the headers or the body, in this order, and 404 for a path that cannot name a record. */
-export function validate<Id extends OperationId>(
-  id: Id,
-  { path = {}, query = {}, spellings, headers, body }: RawInput,
-): ValidInput<Id> {
-  const paramValidators = validators.params[id]
-  const spell = (name: string): string => spellings?.get(name) ?? name
-  assertValid(paramValidators.query, query, ([name = '']) => spell(name))
-  assertDistinctSorts(query.sort, spell('sort'))
-  if (paramValidators.headers && headers) {
-    const { names, validator } = paramValidators.headers
-    assertValid(
-      validator,
-      headers,
-      ([name]) => names.find((header) => header.toLowerCase() === name) ?? '',
-    )
-  }
-  const bodyValidator = validators.bodies[id]
-  if (bodyValidator) assertValid(bodyValidator, body)
-  assertBodyRules(id, body)
-  if (!paramValidators.path(path)) throw new StatusError(404, 'There is no such record.')
-  return { path, query, body } as ValidInput<Id>
-}
 
 interface ExecuteServices {
   db: Db
@@ -225,8 +183,4 @@ function newEmitters(scope: WriteScope, now: Date): Pick<Call<OperationId>, 'emi
         now,
       ),
   }
-}
-
-export function isFile(result: unknown): result is FileBody {
-  return (result as FileBody | undefined)?.stream instanceof Readable
 }

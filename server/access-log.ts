@@ -1,21 +1,14 @@
 /** One log line for each request. */
 import type { Logger } from 'pino'
-import { maskInvitation } from '../web/console/errors.ts'
 import { traceIdOf } from '../webhooks/transport/traceparent.ts'
 import type { Context, Next } from './context.ts'
-import { maskSecrets } from './request-log.ts'
+import { loggablePath } from './mask-secrets.ts'
 
 /** Probes and scrapes request most of these paths every few seconds. */
 const OPERATOR_PATHS = ['/healthz', '/readyz', '/metrics', '/violations']
-const MAX_PATH_LENGTH = 500
 
 export function isOperatorPath(path: string): boolean {
   return OPERATOR_PATHS.includes(path)
-}
-
-/** The path without secrets, cut to `MAX_PATH_LENGTH`. */
-export function loggablePath(path: string): string {
-  return maskSecrets(maskInvitation(path)).slice(0, MAX_PATH_LENGTH)
 }
 
 /** Koa middleware: logs requests for operator paths at `debug`, and others at `info`. Queries are

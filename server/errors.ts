@@ -4,8 +4,8 @@ import { HttpError } from 'http-errors'
 import type { Logger } from 'pino'
 import { InvalidInput, StatusError } from '../errors.ts'
 import { isUnavailable, OutcomeUnknown } from '../records/database/errors.ts'
-import { loggablePath } from './access-log.ts'
 import type { Context, Next } from './context.ts'
+import { loggablePath } from './mask-secrets.ts'
 import { sendJson } from './respond.ts'
 
 const RETRY_AFTER_SECONDS = 5

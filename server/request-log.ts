@@ -15,6 +15,7 @@ import {
 } from '../records/request-log.ts'
 import { repeat } from '../runtime/run-loop.ts'
 import type { Context, Next } from './context.ts'
+import { maskSecrets } from './mask-secrets.ts'
 import { DailyBytes, RepeatFinder } from './request-log-limits.ts'
 
 const FLUSH_MS = 1_000
@@ -173,19 +174,4 @@ function toStoredBody(text: string | undefined): string | null {
   const cut = Buffer.from(storable).subarray(0, MAX_BODY_BYTES).toString()
   // A character that was cut in two has become U+FFFD.
   return cut.replace(/\uFFFD$/, '')
-}
-
-/** A digit, a letter or `_`, also in the escapes of JSON (`\u005f`) and URLs (`%5F`). */
-const WORD_CHARACTER = String.raw`(?:\w|(?:%|\\u00)(?:3\d|[46][1-9a-fA-F]|[57][\daA]|5[fF]))`
-const UNDERSCORE = String.raw`(?:_|%5[fF]|\\u005[fF])`
-/** `+`, `-`, `/` or `=`, also in escapes. */
-const BASE64_SIGN = String.raw`(?:[+/=-]|\\/|(?:%|\\u00)(?:2[bdfBDF]|3[dD]))`
-const KEY = new RegExp(`mst${UNDERSCORE}(${WORD_CHARACTER}{4})${WORD_CHARACTER}+`, 'g')
-const SECRET = new RegExp(`whsec${UNDERSCORE}(?:${WORD_CHARACTER}|${BASE64_SIGN})+`, 'g')
-
-export function maskSecrets(text: string): string {
-  // Nearly no text has `mst` or `whsec`, and the search for a fixed string is many times faster
-  // than a pattern.
-  if (!text.includes('mst') && !text.includes('whsec')) return text
-  return text.replace(KEY, 'mst_$1…').replace(SECRET, 'whsec_…')
 }

@@ -1,7 +1,7 @@
 /** Turns a handler's result into the HTTP response: status, headers, body. */
 import { type OperationId, type OperationRow, operations } from '../generated/operations.ts'
+import { isFile } from '../handlers/call.ts'
 import { etagOf, ifNoneMatchNames } from '../operations/etag.ts'
-import { isFile } from '../operations/execute.ts'
 import type { ResponseChecker } from '../operations/response-check.ts'
 import type { StoredResponse } from '../records/idempotency-keys.ts'
 import type { Context, Next } from './context.ts'

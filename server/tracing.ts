@@ -1,7 +1,8 @@
 /** The OpenTelemetry span of each request. */
 import { inServerSpan, SpanStatusCode } from '../runtime/tracing.ts'
-import { isOperatorPath, loggablePath } from './access-log.ts'
+import { isOperatorPath } from './access-log.ts'
 import type { Context, Next } from './context.ts'
+import { loggablePath } from './mask-secrets.ts'
 
 /** Koa middleware. The span is named after the operation. Probes and scrapes have none. */
 export async function traceRequests(ctx: Context, next: Next): Promise<void> {

@@ -4,6 +4,7 @@ import type { Context } from 'koa'
 import type { Logger } from 'pino'
 import { InvalidInput, Refused, StatusError } from '../../errors.ts'
 import { isUnavailable, OutcomeUnknown } from '../../records/database/errors.ts'
+import { maskInvitation } from '../shared/invitation-path.ts'
 import { errorPage } from './layout.ts'
 import { type ConsolePage, type PageResult, redirect } from './page.ts'
 import { errorText } from './records/labels.ts'
@@ -78,9 +79,4 @@ function statusPage(ctx: Context, status: number, message = ''): ConsolePage {
 function textPage(ctx: Context, status: number, [title, text]: Text): ConsolePage {
   const report = status >= 500 && ` To report it, give us the request ID ${ctx.state.requestId}.`
   return errorPage(status, title, [text, report])
-}
-
-/** The token of a one-time link is a secret. */
-export function maskInvitation(path: string): string {
-  return path.replace(/^(\/console\/invitation\/).*/i, '$1[secret]')
 }
