@@ -3,10 +3,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Command } from 'commander'
 import { events } from '../generated/validators.js'
 import { parseJson } from '../scripts/model/json.ts'
-import { type SigningKeys, signingKeys } from '../webhooks/transport/secret.ts'
-import { signatureHeaders } from '../webhooks/transport/sign.ts'
+import { newSecret, type SigningKeys, signingKeys } from '../webhooks/transport/secret.ts'
+import { deliveryHeaders, signatureHeaders } from '../webhooks/transport/sign.ts'
+import { traceparentOfDelivery } from '../webhooks/transport/traceparent.ts'
+import { type Event, followEvents } from './follow.ts'
 import { type ForwardedResponse, forward } from './forward.ts'
 import { listenLocally } from './local-server.ts'
+import { connect, isRemote } from './session.ts'
 import { examples, parseHttpUrl, parsePort, parseSigningSecret, type Shell } from './shell.ts'
 import { nextStopSignal } from './stop-signals.ts'
 
@@ -50,7 +53,9 @@ export function addCommand(program: Command, shell: Shell): void {
     .description(
       'Receive webhook deliveries on this machine and print them. With --secret, verify their ' +
         'signatures. Each delivery is checked against the schema of its event in asyncapi.yaml. ' +
-        'With --forward, send the same bytes and headers to your own server and return its response.',
+        'With --forward, send the same bytes and headers to your own server and return its response. ' +
+        'With the environment variables MUSTER_URL and MUSTER_KEY, follow the events of that service ' +
+        'instead, without a webhook: --forward then sends a signed delivery for each new event.',
     )
     .option('--port <port>', 'the port to listen on; 0 picks a free one', parsePort, DEFAULT_PORT)
     .option(
@@ -71,9 +76,14 @@ export function addCommand(program: Command, shell: Shell): void {
         'muster listen',
         'muster listen --port 4001 --secret whsec_…',
         'muster listen --secret whsec_… --forward http://127.0.0.1:8080/webhooks',
+        'MUSTER_URL=https://api.example.com MUSTER_KEY=mst_… muster listen --forward http://127.0.0.1:8080/webhooks',
       ),
     )
-    .action(shell.action((options: ListenOptions) => listen(shell, options)))
+    .action(
+      shell.action((options: ListenOptions) =>
+        isRemote(shell.environment) ? follow(shell, options) : listen(shell, options),
+      ),
+    )
 }
 
 async function listen(
@@ -99,6 +109,57 @@ async function listen(
   else shell.print(welcome)
   await stopping
   await server.stop(0)
+}
+
+/** Prints each new event of the service at `MUSTER_URL`, and forwards a delivery of it. */
+async function follow(
+  shell: Shell,
+  { secret = newSecret(), forward: target, json = false }: ListenOptions,
+): Promise<undefined> {
+  const muster = connect(shell.environment)
+  const stopped = new AbortController()
+  void nextStopSignal().then(() => stopped.abort())
+  const forwarding = target === undefined ? '' : `\nForwarding to ${target}, signed with ${secret}`
+  const welcome = `Following the events of ${shell.environment.MUSTER_URL} (press Ctrl-C to stop).${forwarding}\n`
+  if (json) console.error(welcome)
+  else shell.print(welcome)
+  try {
+    for await (const event of followEvents(muster, stopped.signal)) {
+      const receipt = await deliver(event, signingKeys(secret), target)
+      shell.print(
+        json ? escapeControls(JSON.stringify(toDocument(receipt))) : formatReceipt(receipt, target),
+      )
+    }
+  } catch (error) {
+    if (!stopped.signal.aborted) throw error
+  }
+}
+
+/** The ID of the delivery is that of the event, because the service made no delivery. */
+async function deliver(
+  { id, event_type, resource, data }: Event,
+  keys: SigningKeys,
+  target: string | undefined,
+): Promise<Receipt> {
+  const body = { id, event_type, resource, data }
+  const bytes = Buffer.from(JSON.stringify(body))
+  const now = new Date()
+  const ids = { id, eventId: id }
+  const headers = {
+    ...deliveryHeaders(keys, ids, bytes, now),
+    traceparent: traceparentOfDelivery(ids, null),
+  }
+  const forwarded =
+    target === undefined ? null : await forward(target, Object.entries(headers).flat(), bytes)
+  return {
+    receivedAt: now.toISOString(),
+    verified: true,
+    problems: [],
+    repeated: false,
+    body,
+    status: forwarded?.status ?? 204,
+    forwarded,
+  }
 }
 
 /** Responds to a request. Returns undefined if the request is no delivery, or if its body is too

@@ -1,5 +1,7 @@
 /** Functions that the commands share, to open the database, print output and parse arguments. */
 import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { styleText } from 'node:util'
 import { type Command, InvalidArgumentError } from 'commander'
 import { Refused } from '../errors.ts'
 import type { Config } from '../server/config.ts'
@@ -30,6 +32,10 @@ export interface Shell {
   exitStatus: 0 | 1
 }
 
+/** A list every 5 seconds uses a fifth of the API's rate limit. */
+export const WATCH_SECONDS = 5
+const CLEAR_TERMINAL = '\x1b[2J\x1b[3J\x1b[H'
+
 export function newShell(environment: Environment): Shell {
   const print = (text: string): void => void process.stdout.write(`${text}\n`)
   const config: Shell['config'] = async (options = { createsFiles: false }) => {
@@ -50,10 +56,14 @@ export function newShell(environment: Environment): Shell {
     },
     action<Args extends unknown[]>(run: (...args: Args) => Promise<Output | undefined>) {
       return async (...argsAndCommand: [...Args, Command]) => {
-        const command = argsAndCommand.at(-1) as Command
-        const output = await run(...(argsAndCommand.slice(0, -1) as Args))
-        if (output) print(command.opts().json ? JSON.stringify(output.document) : output.text)
-        if (output?.failed) shell.exitStatus = 1
+        const { json, watch } = (argsAndCommand.at(-1) as Command).opts()
+        do {
+          const output = await run(...(argsAndCommand.slice(0, -1) as Args))
+          if (watch && process.stdout.isTTY) process.stdout.write(CLEAR_TERMINAL)
+          if (output) print(json ? JSON.stringify(output.document) : output.text)
+          if (output?.failed) shell.exitStatus = 1
+          if (watch) await sleep(WATCH_SECONDS * 1000)
+        } while (watch)
       }
     },
   }
@@ -97,16 +107,39 @@ export const GIGABYTE = 1_000 * MEGABYTE
 export const formatBytes = (bytes: number): string =>
   bytes >= GIGABYTE ? `${(bytes / GIGABYTE).toFixed(1)} GB` : `${Math.ceil(bytes / MEGABYTE)} MB`
 
+type Style = Parameters<typeof styleText>[0]
+
+/** Styles text for standard output: only on a terminal, and not if `NO_COLOR` is set. */
+export function paint(style: Style, text: string): string {
+  return styleText(style, text, { stream: process.stdout })
+}
+
+const STYLES: Record<string, Style> = {
+  delivered: 'green',
+  enabled: 'green',
+  pending: 'yellow',
+  retrying: 'yellow',
+  disabled: 'yellow',
+  failed: 'red',
+}
+
 export function formatTable(headings: string[], rows: string[][]): string {
   const widths = headings.map((heading, column) =>
     Math.max(heading.length, ...rows.map((row) => row[column]?.length ?? 0)),
   )
-  const line = (cells: string[]): string =>
+  const line = (cells: string[], styleOf: (cell: string) => Style | undefined): string =>
     cells
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .map((cell, column) => {
+        const style = styleOf(cell)
+        const padding = ' '.repeat(Math.max(0, (widths[column] ?? 0) - cell.length))
+        return `${style ? paint(style, cell) : cell}${padding}`
+      })
       .join('  ')
       .trimEnd()
-  return [line(headings), ...rows.map(line)].join('\n')
+  return [
+    line(headings, () => 'bold'),
+    ...rows.map((row) => line(row, (cell) => STYLES[cell])),
+  ].join('\n')
 }
 
 export function examples(...lines: string[]): string {

@@ -19,6 +19,7 @@ const COMMANDS = [
   ...['deliveries pause', 'deliveries unpause'],
   ...['bulk list', 'bulk show <id>', 'bulk pause <id>', 'bulk resume <id>', 'bulk cancel <id>'],
   ...['secret-key rotate', 'secret-key reset', 'mock', 'listen', 'check-receiver <url>'],
+  'completion <shell>',
 ]
 
 /** The command without its arguments. */

@@ -32,6 +32,8 @@ export interface RunOptions {
   cwd?: string
   /** The path of the Node that runs the command. Default: the Node of the tests. */
   node?: string
+  /** The command line to run. Default: that of this repository. */
+  bin?: string
   /** A program and its arguments that run the command. */
   wrapper?: string[]
 }
@@ -50,8 +52,8 @@ export async function newMuster(): Promise<Muster> {
   const running = new Set<Started>()
 
   const start: Muster['start'] = (args, options = {}) => {
-    const { environment, input, cwd, node = process.execPath, wrapper = [] } = options
-    const [program = node, ...rest] = [...wrapper, node, BIN, ...args]
+    const { environment, input, cwd, node = process.execPath, bin = BIN, wrapper = [] } = options
+    const [program = node, ...rest] = [...wrapper, node, bin, ...args]
     const child = spawn(program, rest, {
       cwd,
       env: { DATA_DIR: dataDir, DRAIN_MS: '0', ...environment },

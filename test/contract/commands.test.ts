@@ -4,7 +4,8 @@ import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { describe, expect, inject, it } from 'vitest'
-import { listLeafCommands, newProgram } from '../../cli/main.ts'
+import { PROGRAM } from '../../cli/main.ts'
+import { listLeafCommands, newProgram } from '../../cli/program.ts'
 import { newShell } from '../../cli/shell.ts'
 import { readMigrations } from '../../records/database/migration-files.ts'
 import { type DatabaseOptions, type Db, openDatabase } from '../../records/database/open.ts'
@@ -29,8 +30,8 @@ function exampleOf(command: Command): string[] {
 
 async function listExamples(): Promise<string[][]> {
   const shell = newShell({})
-  const names = (await newProgram(shell, [])).commands.map((command) => command.name())
-  const commands = listLeafCommands(await newProgram(shell, names))
+  const names = (await newProgram(PROGRAM, shell, [])).commands.map((command) => command.name())
+  const commands = listLeafCommands(await newProgram(PROGRAM, shell, names))
   return commands
     .map(exampleOf)
     .filter(

@@ -6,6 +6,7 @@ import {
   folderName,
   ROOT,
   readAssets,
+  resolvePackage,
   SHARED_FILES,
   stylesheets,
   toAsset,
@@ -60,7 +61,7 @@ export function readDocsAssets(searchIndex: string): { folder: string; assets: A
   const assets = readAssets(ROOT, {
     'docs.css': stylesheets('web/docs/client', STYLESHEETS),
     ...Object.fromEntries(SCRIPTS.map((name) => [name, [`web/docs/client/${name}`]])),
-    'minisearch.js': ['node_modules/minisearch/dist/es/index.js'],
+    'minisearch.js': [join(resolvePackage('minisearch'), '../../es/index.js')],
     ...SHARED_FILES,
   })
   assets.set('search.json', toAsset('search.json', searchIndex))

@@ -1,7 +1,8 @@
 /** Files that browsers load: style sheets, scripts, fonts, icons and contracts. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { extname, join } from 'node:path'
+import { createRequire } from 'node:module'
+import { extname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
@@ -34,13 +35,17 @@ const TYPES: Record<string, string> = {
 
 /** The folder of the repository. */
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const FONTS = 'node_modules/@fontsource-variable'
+
+/** The file that `require` loads, wherever npm has installed the package. */
+export const resolvePackage = createRequire(import.meta.url).resolve
 
 /** The assets that all pages share, and the files that each asset consists of. */
 export const SHARED_FILES: Record<string, string[]> = {
   'icon.svg': ['web/shared/icon.svg'],
-  'geist.woff2': [`${FONTS}/geist/files/geist-latin-wght-normal.woff2`],
-  'geist-mono.woff2': [`${FONTS}/geist-mono/files/geist-mono-latin-wght-normal.woff2`],
+  'geist.woff2': [resolvePackage('@fontsource-variable/geist/files/geist-latin-wght-normal.woff2')],
+  'geist-mono.woff2': [
+    resolvePackage('@fontsource-variable/geist-mono/files/geist-mono-latin-wght-normal.woff2'),
+  ],
 }
 
 /** The style sheets in `folder` and the shared ones, in the order of the cascade. */
@@ -60,7 +65,7 @@ export function readAssets(
   return new Map(
     Object.entries(filesByName).map(([name, files]) => [
       name,
-      toAsset(name, Buffer.concat(files.map((file) => readFileSync(join(root, file))))),
+      toAsset(name, Buffer.concat(files.map((file) => readFileSync(resolve(root, file))))),
     ]),
   )
 }
