@@ -502,6 +502,8 @@ export interface components {
             total: number;
             /** @description The fields that `sort` accepts. Empty if the list cannot be sorted. */
             allowed_sorts: string[];
+            /** @description Send it as `page[after]` to get the next page. Null on the last page. */
+            next_cursor: string | null;
         };
         /**
          * @description A field to sort participants by. A leading `-` sorts in descending order.
@@ -1417,6 +1419,7 @@ export interface components {
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                Link: components["headers"]["Link"];
                 [name: string]: unknown;
             };
             content: {
@@ -1447,7 +1450,8 @@ export interface components {
                  *           "email",
                  *           "created_at",
                  *           "updated_at"
-                 *         ]
+                 *         ],
+                 *         "next_cursor": null
                  *       }
                  *     }
                  */
@@ -1523,6 +1527,7 @@ export interface components {
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                Link: components["headers"]["Link"];
                 [name: string]: unknown;
             };
             content: {
@@ -1551,7 +1556,8 @@ export interface components {
                  *           "due_at",
                  *           "created_at",
                  *           "updated_at"
-                 *         ]
+                 *         ],
+                 *         "next_cursor": null
                  *       }
                  *     }
                  */
@@ -1653,6 +1659,7 @@ export interface components {
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                Link: components["headers"]["Link"];
                 [name: string]: unknown;
             };
             content: {
@@ -1693,7 +1700,8 @@ export interface components {
                  *           "title",
                  *           "created_at",
                  *           "updated_at"
-                 *         ]
+                 *         ],
+                 *         "next_cursor": null
                  *       }
                  *     }
                  */
@@ -1773,6 +1781,7 @@ export interface components {
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                Link: components["headers"]["Link"];
                 [name: string]: unknown;
             };
             content: {
@@ -1801,7 +1810,8 @@ export interface components {
                  *         "allowed_sorts": [
                  *           "created_at",
                  *           "updated_at"
-                 *         ]
+                 *         ],
+                 *         "next_cursor": null
                  *       }
                  *     }
                  */
@@ -1889,6 +1899,7 @@ export interface components {
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                Link: components["headers"]["Link"];
                 [name: string]: unknown;
             };
             content: {
@@ -1921,7 +1932,8 @@ export interface components {
                  *         "allowed_sorts": [
                  *           "created_at",
                  *           "completed_at"
-                 *         ]
+                 *         ],
+                 *         "next_cursor": null
                  *       }
                  *     }
                  */
@@ -1999,6 +2011,7 @@ export interface components {
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                Link: components["headers"]["Link"];
                 [name: string]: unknown;
             };
             content: {
@@ -2027,7 +2040,8 @@ export interface components {
                  *           "created_at",
                  *           "paid_at",
                  *           "amount_minor"
-                 *         ]
+                 *         ],
+                 *         "next_cursor": null
                  *       }
                  *     }
                  */
@@ -2076,6 +2090,7 @@ export interface components {
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                Link: components["headers"]["Link"];
                 [name: string]: unknown;
             };
             content: {
@@ -2102,7 +2117,8 @@ export interface components {
                  *         "total": 1,
                  *         "allowed_sorts": [
                  *           "created_at"
-                 *         ]
+                 *         ],
+                 *         "next_cursor": null
                  *       }
                  *     }
                  */
@@ -2118,6 +2134,7 @@ export interface components {
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                Link: components["headers"]["Link"];
                 [name: string]: unknown;
             };
             content: {
@@ -2141,7 +2158,8 @@ export interface components {
                  *         "last_page": 1,
                  *         "per_page": 25,
                  *         "total": 1,
-                 *         "allowed_sorts": []
+                 *         "allowed_sorts": [],
+                 *         "next_cursor": null
                  *       }
                  *     }
                  */
@@ -2518,16 +2536,15 @@ export interface components {
         };
     };
     parameters: {
-        /**
-         * @description The page to return. A page after the last one is empty.
-         * @example 1
-         */
+        /** @description The page to return. A page after the last one is empty. */
         PageNumber: number;
         /**
          * @description The number of records on a page.
          * @example 25
          */
         PageSize: number;
+        /** @description The `meta.next_cursor` of the page before. Repeat the filters and the sort of that page, and leave out `page[number]`. */
+        PageAfter: string;
         /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
         IdempotencyKey: string;
         /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. An empty header names no version and gets 412, too. */
@@ -2731,6 +2748,11 @@ export interface components {
          */
         "X-Change-Outcome": "none" | "unknown";
         /**
+         * @description The next page, as RFC 8288 defines: `rel="next"`. The URL is relative to that of the request. The last page does not have the header.
+         * @example </public/v1/participants?page%5Bafter%5D=WzEsMV0>; rel="next"
+         */
+        Link: string;
+        /**
          * @description The path of the new record.
          * @example /public/v1/participants/019cade2-11c0-7c41-8a15-2b6f9d3e4c81
          */
@@ -2917,6 +2939,7 @@ export type ResponseUnavailable = components['responses']['Unavailable'];
 export type ResponseChangeUnavailable = components['responses']['ChangeUnavailable'];
 export type ParameterPageNumber = components['parameters']['PageNumber'];
 export type ParameterPageSize = components['parameters']['PageSize'];
+export type ParameterPageAfter = components['parameters']['PageAfter'];
 export type ParameterIdempotencyKey = components['parameters']['IdempotencyKey'];
 export type ParameterIfMatch = components['parameters']['IfMatch'];
 export type ParameterIfNoneMatch = components['parameters']['IfNoneMatch'];
@@ -2939,6 +2962,7 @@ export type HeaderRateLimit = components['headers']['RateLimit'];
 export type HeaderRateLimitPolicy = components['headers']['RateLimit-Policy'];
 export type HeaderRetryAfter = components['headers']['Retry-After'];
 export type HeaderXChangeOutcome = components['headers']['X-Change-Outcome'];
+export type HeaderLink = components['headers']['Link'];
 export type HeaderLocation = components['headers']['Location'];
 export type HeaderETag = components['headers']['ETag'];
 export type HeaderIdempotentReplayed = components['headers']['Idempotent-Replayed'];
@@ -2951,16 +2975,15 @@ export interface operations {
     listParticipants: {
         parameters: {
             query?: {
-                /**
-                 * @description The page to return. A page after the last one is empty.
-                 * @example 1
-                 */
+                /** @description The page to return. A page after the last one is empty. */
                 "page[number]"?: components["parameters"]["PageNumber"];
                 /**
                  * @description The number of records on a page.
                  * @example 25
                  */
                 "page[size]"?: components["parameters"]["PageSize"];
+                /** @description The `meta.next_cursor` of the page before. Repeat the filters and the sort of that page, and leave out `page[number]`. */
+                "page[after]"?: components["parameters"]["PageAfter"];
                 /** @description Only participants with one of these statuses. */
                 "filter[status]"?: components["schemas"]["ParticipantStatus"][];
                 /** @description Only the participant with this email, ignoring case. */
@@ -3117,16 +3140,15 @@ export interface operations {
     listTasks: {
         parameters: {
             query?: {
-                /**
-                 * @description The page to return. A page after the last one is empty.
-                 * @example 1
-                 */
+                /** @description The page to return. A page after the last one is empty. */
                 "page[number]"?: components["parameters"]["PageNumber"];
                 /**
                  * @description The number of records on a page.
                  * @example 25
                  */
                 "page[size]"?: components["parameters"]["PageSize"];
+                /** @description The `meta.next_cursor` of the page before. Repeat the filters and the sort of that page, and leave out `page[number]`. */
+                "page[after]"?: components["parameters"]["PageAfter"];
                 /** @description Only tasks with one of these statuses. */
                 "filter[status]"?: components["schemas"]["TaskStatus"][];
                 /** @description Only tasks of this participant. */
@@ -3277,16 +3299,15 @@ export interface operations {
     listJobs: {
         parameters: {
             query?: {
-                /**
-                 * @description The page to return. A page after the last one is empty.
-                 * @example 1
-                 */
+                /** @description The page to return. A page after the last one is empty. */
                 "page[number]"?: components["parameters"]["PageNumber"];
                 /**
                  * @description The number of records on a page.
                  * @example 25
                  */
                 "page[size]"?: components["parameters"]["PageSize"];
+                /** @description The `meta.next_cursor` of the page before. Repeat the filters and the sort of that page, and leave out `page[number]`. */
+                "page[after]"?: components["parameters"]["PageAfter"];
                 /** @description Only jobs with one of these statuses. */
                 "filter[status]"?: components["schemas"]["JobStatus"][];
                 /** @description Only jobs whose title or description contains this text, ignoring case. */
@@ -3433,16 +3454,15 @@ export interface operations {
     listJobApplications: {
         parameters: {
             query?: {
-                /**
-                 * @description The page to return. A page after the last one is empty.
-                 * @example 1
-                 */
+                /** @description The page to return. A page after the last one is empty. */
                 "page[number]"?: components["parameters"]["PageNumber"];
                 /**
                  * @description The number of records on a page.
                  * @example 25
                  */
                 "page[size]"?: components["parameters"]["PageSize"];
+                /** @description The `meta.next_cursor` of the page before. Repeat the filters and the sort of that page, and leave out `page[number]`. */
+                "page[after]"?: components["parameters"]["PageAfter"];
                 /** @description Only applications with one of these statuses. */
                 "filter[status]"?: components["schemas"]["JobApplicationStatus"][];
                 /** @description Only applications for this job. */
@@ -3593,16 +3613,15 @@ export interface operations {
     listExports: {
         parameters: {
             query?: {
-                /**
-                 * @description The page to return. A page after the last one is empty.
-                 * @example 1
-                 */
+                /** @description The page to return. A page after the last one is empty. */
                 "page[number]"?: components["parameters"]["PageNumber"];
                 /**
                  * @description The number of records on a page.
                  * @example 25
                  */
                 "page[size]"?: components["parameters"]["PageSize"];
+                /** @description The `meta.next_cursor` of the page before. Repeat the filters and the sort of that page, and leave out `page[number]`. */
+                "page[after]"?: components["parameters"]["PageAfter"];
                 /** @description Only exports with one of these statuses. */
                 "filter[status]"?: components["schemas"]["ExportStatus"][];
                 /** @description Only exports of these resources. */
@@ -3783,16 +3802,15 @@ export interface operations {
     listPayments: {
         parameters: {
             query?: {
-                /**
-                 * @description The page to return. A page after the last one is empty.
-                 * @example 1
-                 */
+                /** @description The page to return. A page after the last one is empty. */
                 "page[number]"?: components["parameters"]["PageNumber"];
                 /**
                  * @description The number of records on a page.
                  * @example 25
                  */
                 "page[size]"?: components["parameters"]["PageSize"];
+                /** @description The `meta.next_cursor` of the page before. Repeat the filters and the sort of that page, and leave out `page[number]`. */
+                "page[after]"?: components["parameters"]["PageAfter"];
                 /** @description Only payments with one of these statuses. */
                 "filter[status]"?: components["schemas"]["PaymentStatus"][];
                 /** @description Only payments to this participant. */
@@ -3943,16 +3961,15 @@ export interface operations {
     listEvents: {
         parameters: {
             query?: {
-                /**
-                 * @description The page to return. A page after the last one is empty.
-                 * @example 1
-                 */
+                /** @description The page to return. A page after the last one is empty. */
                 "page[number]"?: components["parameters"]["PageNumber"];
                 /**
                  * @description The number of records on a page.
                  * @example 25
                  */
                 "page[size]"?: components["parameters"]["PageSize"];
+                /** @description The `meta.next_cursor` of the page before. Repeat the filters and the sort of that page, and leave out `page[number]`. */
+                "page[after]"?: components["parameters"]["PageAfter"];
                 /** @description Only events of these types. */
                 "filter[event_type]"?: components["schemas"]["EventTypeName"][];
                 /** @description Only events about this record. */
@@ -4013,16 +4030,15 @@ export interface operations {
     listEventTypes: {
         parameters: {
             query?: {
-                /**
-                 * @description The page to return. A page after the last one is empty.
-                 * @example 1
-                 */
+                /** @description The page to return. A page after the last one is empty. */
                 "page[number]"?: components["parameters"]["PageNumber"];
                 /**
                  * @description The number of records on a page.
                  * @example 25
                  */
                 "page[size]"?: components["parameters"]["PageSize"];
+                /** @description The `meta.next_cursor` of the page before. Repeat the filters and the sort of that page, and leave out `page[number]`. */
+                "page[after]"?: components["parameters"]["PageAfter"];
             };
             header?: never;
             path?: never;

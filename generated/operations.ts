@@ -97,6 +97,7 @@ export const operations = {
     query: {
       'page[number]': { type: 'integer', default: 1 },
       'page[size]': { type: 'integer', default: 25 },
+      'page[after]': { type: 'string' },
       'filter[status]': { type: 'list' },
       'filter[email]': { type: 'string' },
       'filter[external_id]': { type: 'string' },
@@ -221,6 +222,7 @@ export const operations = {
     query: {
       'page[number]': { type: 'integer', default: 1 },
       'page[size]': { type: 'integer', default: 25 },
+      'page[after]': { type: 'string' },
       'filter[status]': { type: 'list' },
       'filter[participant_id]': { type: 'string' },
       'filter[due_before]': { type: 'string' },
@@ -339,6 +341,7 @@ export const operations = {
     query: {
       'page[number]': { type: 'integer', default: 1 },
       'page[size]': { type: 'integer', default: 25 },
+      'page[after]': { type: 'string' },
       'filter[status]': { type: 'list' },
       'filter[search]': { type: 'string' },
       sort: { type: 'list' },
@@ -450,6 +453,7 @@ export const operations = {
     query: {
       'page[number]': { type: 'integer', default: 1 },
       'page[size]': { type: 'integer', default: 25 },
+      'page[after]': { type: 'string' },
       'filter[status]': { type: 'list' },
       'filter[job_id]': { type: 'string' },
       'filter[participant_id]': { type: 'string' },
@@ -568,6 +572,7 @@ export const operations = {
     query: {
       'page[number]': { type: 'integer', default: 1 },
       'page[size]': { type: 'integer', default: 25 },
+      'page[after]': { type: 'string' },
       'filter[status]': { type: 'list' },
       'filter[resource]': { type: 'list' },
       sort: { type: 'list' },
@@ -682,6 +687,7 @@ export const operations = {
     query: {
       'page[number]': { type: 'integer', default: 1 },
       'page[size]': { type: 'integer', default: 25 },
+      'page[after]': { type: 'string' },
       'filter[status]': { type: 'list' },
       'filter[participant_id]': { type: 'string' },
       'filter[currency]': { type: 'list' },
@@ -957,6 +963,7 @@ export const operations = {
     query: {
       'page[number]': { type: 'integer', default: 1 },
       'page[size]': { type: 'integer', default: 25 },
+      'page[after]': { type: 'string' },
       'filter[event_type]': { type: 'list' },
       'filter[resource_id]': { type: 'string' },
       'filter[created_after]': { type: 'string' },
@@ -1034,7 +1041,11 @@ export const operations = {
     access: 'read',
     permission: null,
     rateLimit: { limit: 60, windowSeconds: 60 },
-    query: { 'page[number]': { type: 'integer', default: 1 }, 'page[size]': { type: 'integer', default: 25 } },
+    query: {
+      'page[number]': { type: 'integer', default: 1 },
+      'page[size]': { type: 'integer', default: 25 },
+      'page[after]': { type: 'string' },
+    },
     sorts: [],
     filters: {},
     emits: [],

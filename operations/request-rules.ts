@@ -28,3 +28,10 @@ export function assertDistinctSorts(sorts: unknown, field: string): void {
   if (new Set(fields).size < fields.length)
     throw new InvalidInput({ [field]: ['must not name a field twice.'] })
 }
+
+/** Throws `InvalidInput` on `page[after]` for a query that has a page number, too. Call it before
+ *  the validation, which fills in the number of the first page. */
+export function assertOnePage(query: Record<string, unknown>): void {
+  if (query['page[after]'] !== undefined && query['page[number]'] !== undefined)
+    throw new InvalidInput({ 'page[after]': ['must not be combined with page[number].'] })
+}

@@ -4,7 +4,7 @@ import type { OperationId } from '../generated/operations.ts'
 import * as validators from '../generated/validators.js'
 import type { ValidInput } from '../handlers/call.ts'
 import { assertValid } from '../validation.ts'
-import { assertBodyRules, assertDistinctSorts } from './request-rules.ts'
+import { assertBodyRules, assertDistinctSorts, assertOnePage } from './request-rules.ts'
 
 /** The input of a client or a form, before validation. All text in the input is storable: see
  *  operations/storable.ts. */
@@ -27,6 +27,7 @@ export function validate<Id extends OperationId>(
 ): ValidInput<Id> {
   const paramValidators = validators.params[id]
   const spell = (name: string): string => spellings?.get(name) ?? name
+  assertOnePage(query)
   assertValid(paramValidators.query, query, ([name = '']) => spell(name))
   assertDistinctSorts(query.sort, spell('sort'))
   if (paramValidators.headers && headers) {

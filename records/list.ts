@@ -2,6 +2,15 @@
  *  Indexes serve every query. The statements are plain SQL: knex would take three times as long to
  *  build the statements of a list as the database takes to run them. */
 import type { OperationRow } from '../generated/operations.ts'
+import {
+  type PageQuery,
+  type Position,
+  readPageStart,
+  refuseCursor,
+  type Scalar,
+  writeCursor,
+} from './cursor.ts'
+import { errorCode } from './database/errors.ts'
 import type { Scope } from './database/scope.ts'
 import { type Condition, select } from './database/statements.ts'
 import { LOWEST_ID } from './ids.ts'
@@ -25,6 +34,7 @@ export interface ListPage<Item> {
     per_page: number
     total: number
     allowed_sorts: string[]
+    next_cursor: string | null
   }
 }
 
@@ -39,18 +49,15 @@ export async function findRecord<Row, Item>(
   return row && fromRow(row)
 }
 
-/** A validated query of a list operation. */
-type PageQuery = { 'page[number]': number; 'page[size]': number; sort?: string[] } & {
-  [filter: string]: unknown
-}
-
+/** Throws `InvalidInput` on `page[after]` for a cursor of another list. */
 export async function listPage<Row, Item>(
   scope: Scope,
   listing: Listing<Row, Item>,
   operation: OperationRow,
   query: PageQuery,
 ): Promise<ListPage<Item>> {
-  const { 'page[number]': number, 'page[size]': size } = query
+  const { 'page[size]': size, sort: sorts = [] } = query
+  const { number, after } = readPageStart(operation, query)
   const filters = filtersOf(query)
   const where = matching(scope, listing, filters)
   // Only the unfiltered count is a named statement, whose plan PostgreSQL keeps per connection. A
@@ -63,34 +70,112 @@ export async function listPage<Row, Item>(
       where.bindings,
       name,
     ),
-    select<Row>(
-      scope.sql,
-      `select ${listing.table}.* from ${listing.table}
-       where ${where.sql}
-       order by ${order(listing, query.sort ?? [])}
-       limit ? offset ?`,
-      [...where.bindings, size, (number - 1) * size],
-    ),
+    // One row more than the page has: whether there is a next page does not depend on the count,
+    // which may be of another moment.
+    selectRows(scope, listing, {
+      where,
+      sorts,
+      after,
+      limit: size + 1,
+      offset: (number - 1) * size,
+    }),
   ])
+  const onPage = rows.slice(0, size)
+  const last = rows.length > size ? onPage.at(-1) : undefined
+  const cursor =
+    last && writeCursor(operation, query, { page: number, ...valuesOf(last, sorts.map(fieldOf)) })
   return {
-    data: rows.map(listing.fromRow),
-    meta: pageMeta(number, size, Number(counted?.total), operation),
+    data: onPage.map(listing.fromRow),
+    meta: pageMeta(operation, { number, size, total: Number(counted?.total), cursor }),
   }
 }
 
 export function pageMeta(
-  number: number,
-  size: number,
-  total: number,
   { sorts }: OperationRow,
+  page: { number: number; size: number; total: number; cursor: string | undefined },
 ): ListPage<never>['meta'] {
+  const { number, size, total, cursor = null } = page
   return {
     current_page: number,
     last_page: Math.max(1, Math.ceil(total / size)),
     per_page: size,
     total,
     allowed_sorts: [...sorts],
+    next_cursor: cursor,
   }
+}
+
+interface RowSelection {
+  where: Condition
+  sorts: string[]
+  limit: number
+  /** Selects the rows after this one. */
+  after: Position | undefined
+  /** Without `after`: the number of rows to skip. */
+  offset: number
+}
+
+async function selectRows<Row, Item>(
+  { sql }: Scope,
+  listing: Listing<Row, Item>,
+  { where, sorts, limit, after, offset }: RowSelection,
+): Promise<Row[]> {
+  const { table } = listing
+  const text = (condition: string): string => `select ${table}.* from ${table}
+    where ${condition}
+    order by ${order(listing, sorts)}
+    limit ?`
+  if (after === undefined)
+    return select(sql, `${text(where.sql)} offset ?`, [...where.bindings, limit, offset])
+  const rows: Row[] = []
+  for (const range of rangesAfter(listing, sorts, after)) {
+    if (rows.length === limit) break
+    const { sql: condition, bindings } = allOf(where, range)
+    const values = [...bindings, limit - rows.length]
+    rows.push(...(await select<Row>(sql, text(condition), values).catch(toInvalidCursor)))
+  }
+  return rows
+}
+
+/** The conditions for the rows after the position, in the order of the list. Each selects a range of
+ *  the sort's index. One condition with `or` would read the index from its start. */
+function rangesAfter<Row, Item>(
+  listing: Listing<Row, Item>,
+  sorts: string[],
+  { values, id }: Pick<Position, 'values' | 'id'>,
+): Condition[] {
+  const { table, nullable = [] } = listing
+  const [sort, ...others] = sorts
+  const [value = null, ...otherValues] = values
+  const operator = directionOf(sort) === 'asc' ? '>' : '<'
+  const afterId = { sql: `${table}.id ${operator} ?`, bindings: [id] }
+  if (sort === undefined) return [afterId]
+  const name = column(table, fieldOf(sort))
+  const isNull = { sql: `${name} is null`, bindings: [] }
+  // Equal values are sorted by ID in the direction of the last sort.
+  const isLast = others.length === 0
+  const further = isLast ? [afterId] : rangesAfter(listing, others, { values: otherValues, id })
+  if (value === null) return further.map((range) => allOf(isNull, range))
+  const isEqual = { sql: `${name} = ?`, bindings: [value] }
+  const ranges = isLast
+    ? [{ sql: `(${name}, ${table}.id) ${operator} (?, ?)`, bindings: [value, id] }]
+    : [
+        ...further.map((range) => allOf(isEqual, range)),
+        { sql: `${name} ${operator} ?`, bindings: [value] },
+      ]
+  return nullable.includes(fieldOf(sort)) ? [...ranges, isNull] : ranges
+}
+
+/** Only a forged cursor has values that do not fit their columns. PostgreSQL refuses these with an
+ *  error of the class 22, data exceptions. SQLite compares values of any type. */
+function toInvalidCursor(error: unknown): never {
+  if (/^22/.test(errorCode(error))) return refuseCursor()
+  throw error
+}
+
+function valuesOf(row: unknown, fields: string[]): Pick<Position, 'values' | 'id'> {
+  const values = row as Record<string, Scalar> & { id: string }
+  return { values: fields.map((field) => values[field] ?? null), id: values.id }
 }
 
 /** All matching records in batches, oldest first. Memory does not grow with their number. */
@@ -133,9 +218,13 @@ function matching<Row, Item>(
   const conditions = Object.entries(withStoredIds(input)).map(
     ([name, value]) => filters[name]?.(String(value), scope) ?? columnFilter(table, name, value),
   )
+  return allOf({ sql: `${table}.account_id = ?`, bindings: [scope.accountId] }, ...conditions)
+}
+
+function allOf(...conditions: Condition[]): Condition {
   return {
-    sql: [`${table}.account_id = ?`, ...conditions.map(({ sql }) => sql)].join(' and '),
-    bindings: [scope.accountId, ...conditions.flatMap(({ bindings }) => bindings)],
+    sql: conditions.map(({ sql }) => sql).join(' and '),
+    bindings: conditions.flatMap(({ bindings }) => bindings),
   }
 }
 
@@ -156,12 +245,16 @@ function columnFilter(table: string, name: string, value: unknown): Condition {
 
 function order<Row, Item>({ table, nullable = [] }: Listing<Row, Item>, sorts: string[]): string {
   const terms = sorts.map((sort) => {
-    const field = sort.replace(/^-/, '')
+    const field = fieldOf(sort)
     const nulls = nullable.includes(field) ? ' nulls last' : ''
     return `${column(table, field)} ${directionOf(sort)}${nulls}`
   })
   // Ties are sorted by ID in the direction of the last field, as in the index.
   return [...terms, `${table}.id ${directionOf(sorts.at(-1))}`].join(', ')
+}
+
+function fieldOf(sort: string): string {
+  return sort.replace(/^-/, '')
 }
 
 function directionOf(sort: string | undefined): string {

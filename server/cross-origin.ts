@@ -4,6 +4,7 @@ import type { Context, Middleware } from 'koa'
 const EXPOSED_HEADERS = [
   'Deprecation',
   'ETag',
+  'Link',
   'Location',
   'Retry-After',
   'X-Request-Id',

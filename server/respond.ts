@@ -29,6 +29,7 @@ export function sendResult(
     const text = JSON.stringify(result)
     if (operation.etag) ctx.set('ETag', etagOf(text))
     if (operation.location) ctx.set('Location', `${ctx.path}/${(result as { id: string }).id}`)
+    if ('page[after]' in operation.query) setLinkToNextPage(ctx, result)
     sendJson(ctx, operation.success, text)
     if (operation.access === 'read' && operation.etag && isNotModified(ctx)) {
       ctx.body = null
@@ -42,6 +43,22 @@ export function sendResult(
 function isNotModified(ctx: Context): boolean {
   const header = ctx.get('If-None-Match')
   return header !== '' && ifNoneMatchNames(header, ctx.response.get('ETag'))
+}
+
+/** Sets `Link` (RFC 8288) to the URL of the request with the cursor of the page. The last page has
+ *  none. Like `Location`, the URL is relative: only the client knows by which host it arrived. */
+export function setLinkToNextPage(ctx: Context, page: unknown): void {
+  const { next_cursor } = (page as { meta: { next_cursor: string | null } }).meta
+  if (next_cursor === null) return
+  // Encodes what a client may have sent as it is, for example `>`. Keeps commas, which separate values.
+  const { search } = new URL(ctx.url, 'http://localhost')
+  const nameOf = (part: string): string => decodeURIComponent(part.split('=')[0] ?? '')
+  const others = search
+    .slice(1)
+    .split('&')
+    .filter((part) => !['', 'page[number]', 'page[after]'].includes(nameOf(part)))
+  const query = [...others, `page%5Bafter%5D=${next_cursor}`].join('&')
+  ctx.set('Link', `<${ctx.path}?${query}>; rel="next"`)
 }
 
 export function sendJson(ctx: Context, status: number, text: string): void {

@@ -63,7 +63,7 @@ export interface Muster {
   PATCH: Call<'patch'>
   DELETE: Call<'delete'>
   /** The records of a list from all pages: `for await (const task of
-   *  muster.records('/public/v1/tasks'))`. */
+   *  muster.records('/public/v1/tasks'))`. The loop may change and delete the records. */
   records<Path extends ListPath>(
     path: Path,
     query?: ListParameters<Path>,

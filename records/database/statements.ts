@@ -22,7 +22,7 @@ export function sqlOn(knex: Knex, connection: object): Sql {
 /** A part of a statement, and the values of its question marks. */
 export interface Condition {
   sql: string
-  bindings: (string | number)[]
+  bindings: (string | number | boolean)[]
 }
 
 /** The rows of a statement in plain SQL. `name`: PostgreSQL plans the statement once per

@@ -147,9 +147,9 @@ export const ORACLES: readonly Oracle[] = [
     name: 'lists the right records',
     promise:
       'Every filter, sort and page returns the right records, and meta the right counts, compared with the whole ' +
-      'list. Also after updates and deletes, with values that must not match, and with more records than a page.',
+      'list. A walk by cursor returns the same. Also after updates and deletes, with values that must not match, and with more records than a page.',
     tests: [
-      ...['parameter default', 'sort', 'x-filter', 'x-returned-by'],
+      ...['header link', 'parameter default', 'sort', 'x-filter', 'x-returned-by'],
       ...['x-lists.items', 'x-lists.page', 'x-lists.sort', 'x-lists.meta'],
     ],
     isFor: isRead,

@@ -23,9 +23,15 @@ function checkList(contract: Contract, { id, place, parameters, success }: Opera
   const exampleSorts = readExampleSorts(success)
   const findings: Finding[] = []
 
-  for (const name of ['page[number]', 'page[size]'])
+  for (const name of ['page[number]', 'page[size]', 'page[after]'])
     if (!names.includes(name))
       findings.push({ ...here, problem: `${id} is a list: add the parameter ${name}` })
+  if (!('link' in success.headers))
+    findings.push({
+      source: success.place.source,
+      path: success.place.path,
+      problem: `${id} is a list: add the header Link to its response`,
+    })
   for (const name of names)
     if (!/^(page|filter)\[[a-z_]+\]$|^sort$/.test(name))
       findings.push({

@@ -7,10 +7,10 @@ import { type OperationId, type OperationRow, operations } from '../../generated
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { type Examples, readExamples } from './examples.ts'
-import { type Change, MockRecords, type RecordCall } from './records.ts'
+import { type Change, type Cursors, MockRecords, type RecordCall } from './records.ts'
 
 /** The parts of the service that the mock uses, so that both check requests alike. */
-interface ServiceParts {
+interface ServiceParts extends Cursors {
   acceptedHeaders: string
   assertHeaders: Middleware
   /** Throws the error of the service for a record that is too large. */
@@ -26,6 +26,8 @@ interface ServiceParts {
     ctx: Context,
     id: OperationId,
   ): Promise<{ input: { body?: object; query?: object }; mergePatch?: object }>
+  /** Sets the header `Link` for a page of a list. */
+  setLinkToNextPage(ctx: Context, page: unknown): void
   /** Throws the errors of the service for unknown paths and methods. */
   serveApi(api: {
     requireCaller(ctx: Context): string
@@ -73,7 +75,7 @@ export async function createMock({
     service,
     contract,
     examples,
-    state: state && { ...state, records: new MockRecords(contract) },
+    state: state && { ...state, records: new MockRecords(contract, service) },
   }
   const app = new Koa()
   app.on('error', (error: Error) => log.error({ err: error }, 'A response could not be sent'))
@@ -130,6 +132,7 @@ async function respond(mock: Mock, ctx: Context, id: OperationId): Promise<void>
   send(ctx, body, status)
   if (status === 304 && current !== null) ctx.set('ETag', service.etagOf(current.text))
   if (status !== operation.success) return
+  if ('page[after]' in operation.query && body) service.setLinkToNextPage(ctx, body.value)
   if (operation.etag && body) ctx.set('ETag', service.etagOf(body.text))
   if (operation.location && body)
     ctx.set('Location', `${ctx.path}/${(body.value as { id: string }).id}`)

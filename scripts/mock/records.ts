@@ -2,14 +2,15 @@
  *  delete them. */
 import { posix } from 'node:path'
 import { StatusError } from '../../errors.ts'
+import { type OperationId, type OperationRow, operations } from '../../generated/operations.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
 import { readDefault } from '../model/schema.ts'
 import { isObject } from '../model/source.ts'
-import { applyFilter, applySort } from '../words/list-model.ts'
-import { type Filter, listFilters, readListWords } from '../words/lists.ts'
-import { readPointer } from '../words/read.ts'
+import { applyFilter, applySort, recordOrder } from '../words/list-model.ts'
+import { type Filter, listFilters, readListWords, readSort } from '../words/lists.ts'
+import { readField, readPointer } from '../words/read.ts'
 import {
   type Json,
   newFinishedRecord,
@@ -48,8 +49,24 @@ interface Kind extends RecordRules {
   get: Operation
 }
 
+/** The cursors of the service. */
+export interface Cursors {
+  /** `after` has the values of the sorts, and the ID, of the last record of the page before. Throws
+   *  the errors of the service for a cursor of another list. */
+  readPageStart(
+    operation: OperationRow,
+    query: Json,
+  ): { number: number; after: { values: unknown[]; id: string } | undefined }
+  writeCursor(
+    operation: OperationRow,
+    query: Json,
+    position: { page: number; values: unknown[]; id: string },
+  ): string
+}
+
 export class MockRecords {
   readonly #contract: Contract
+  readonly #cursors: Cursors
   /** By the path template of a collection. */
   readonly #collections = new Map<string, Kind>()
   /** By the path template of a record. */
@@ -57,8 +74,9 @@ export class MockRecords {
   /** By path, in the order of their creation. */
   readonly #records = new Map<string, Json>()
 
-  constructor(contract: Contract) {
+  constructor(contract: Contract, cursors: Cursors) {
     this.#contract = contract
+    this.#cursors = cursors
     const creations = new Map(
       contract.operations.filter(({ method }) => method === 'post').map((one) => [one.path, one]),
     )
@@ -135,14 +153,31 @@ export class MockRecords {
     const readParameter = (name: string): unknown => query[name] ?? this.#defaultOf(operation, name)
     const sorts = (readParameter(words.sort.parameter) ?? []) as string[]
     const sorted = applySort(records, words.sort, sorts)
-    const page = Number(readParameter(words.page.parameter))
     const size = Number(readParameter(words.page.size))
+    const row = operations[operation.id as OperationId]
+    const fields = sorts.map((option) => readSort(option, words.sort).field)
+    const { number, after } = this.#cursors.readPageStart(row, query)
+    const isAfter = (record: unknown): boolean => {
+      const values = fields.map((field, index) => [field, after?.values[index]])
+      const last = { ...Object.fromEntries(values), id: after?.id }
+      return recordOrder(words.sort, sorts)(record, last) > 0
+    }
+    const rest = after ? sorted.filter(isAfter) : sorted.slice((number - 1) * size)
+    const data = rest.slice(0, size) as Json[]
+    const last = rest.length > size ? data.at(-1) : undefined
+    const position = last && {
+      page: number,
+      values: fields.map((field) => readField(last, field)),
+      id: String(last.id),
+    }
     const total = sorted.length
-    writeAt(body, words.items, sorted.slice((page - 1) * size, page * size))
-    writeAt(body, words.meta.page, page)
+    writeAt(body, words.items, data)
+    writeAt(body, words.meta.page, number)
     writeAt(body, words.meta.size, size)
     writeAt(body, words.meta.total, total)
     writeAt(body, words.meta.last_page, Math.max(1, Math.ceil(total / size)))
+    const cursor = position ? this.#cursors.writeCursor(row, query, position) : null
+    writeAt(body, words.meta.next_cursor, cursor)
     return { body }
   }
 

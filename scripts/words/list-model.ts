@@ -34,17 +34,25 @@ export function applySort(
   words: ListWords['sort'],
   options: string[],
 ): unknown[] {
+  return records.toSorted(recordOrder(words, options))
+}
+
+/** Compares two records in the order of these options of `sort`. */
+export function recordOrder(
+  words: ListWords['sort'],
+  options: string[],
+): (a: unknown, b: unknown) => number {
   const { nulls, ties, ties_follow } = words
   const sorts = options.map((option) => readSort(option, words))
   const isReversed = ties_follow === 'last' && sorts.at(-1)?.isDescending
-  return records.toSorted((a, b) => {
+  return (a, b) => {
     for (const { field, isDescending } of sorts) {
       const order = compare(readField(a, field), readField(b, field), isDescending, nulls)
       if (order !== 0) return order
     }
     const order = compareValues(readPointer(a, ties), readPointer(b, ties))
     return isReversed ? -order : order
-  })
+  }
 }
 
 function compare(a: unknown, b: unknown, isDescending: boolean, nulls: 'first' | 'last'): number {

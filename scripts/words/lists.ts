@@ -10,8 +10,9 @@ import { readWord } from './read.ts'
 export interface ListWords {
   /** Pointer to the records of the page. */
   items: string
-  /** Names of the parameters for the number and the size of the page. */
-  page: { parameter: string; size: string }
+  /** Names of the parameters for the number and the size of the page. `after`: the name of the one
+   *  for the cursor of the page before. It excludes the number. */
+  page: { parameter: string; size: string; after?: string }
   sort: {
     parameter: string
     /** The prefix of a field's name that reverses the order. */
@@ -28,7 +29,7 @@ export interface ListWords {
     twice?: 'refused'
   }
   /** Pointers into the response. */
-  meta: Partial<Record<'page' | 'last_page' | 'size' | 'total' | 'sorts', string>>
+  meta: Partial<Record<'page' | 'last_page' | 'size' | 'total' | 'sorts' | 'next_cursor', string>>
 }
 
 /** `x-filter`: how one of the fields of a record must relate to the parameter. */

@@ -30,7 +30,7 @@ const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: st
   },
   list: {
     run: list,
-    about: 'the first 25 of 10,000 participants, compared with bare Koa',
+    about: 'the first 25 of 10,000 participants, compared with bare Koa, and the last 25 by cursor',
   },
   drain: {
     run: drain,

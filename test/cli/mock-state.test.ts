@@ -189,6 +189,28 @@ it('lists are filtered, sorted and divided into pages', async () => {
   expect(names(await list('filter[status]=archived'))).toEqual([])
 })
 
+it('lists are walked by cursor while their records change', async () => {
+  const due_at = '2026-03-02T09:30:00.000Z'
+  const tag = newSecret().replace(/\W/g, '').slice(0, 30)
+  const { id: participant_id } = await newParticipant(client, { tags: [tag] })
+  for (const fields of [{}, { due_at }, {}, { due_at }])
+    await newTask(client, { participant_id, ...fields })
+  const query = `filter[participant_id]=${participant_id}&filter[status]=open&sort=-due_at`
+  const walked: (string | null)[] = []
+  let url = `/tasks?${query}&page[size]=1`
+  for (let page = 1; url !== ''; page++) {
+    const { body, headers } = await client.get(url)
+    expect(body.meta.current_page).toBe(page)
+    const [task] = body.data
+    walked.push(task.due_at)
+    await client.patch(`/tasks/${task.id}`, { status: 'completed' })
+    url = /<\/public\/v1(.*)>/.exec(headers.get('Link') ?? '')?.[1] ?? ''
+  }
+  expect(walked).toEqual([due_at, due_at, null, null])
+  const { next_cursor } = (await client.get('/participants?page[size]=1')).body.meta
+  expect((await client.get(`/tasks?page[after]=${next_cursor}`)).status).toBe(422)
+})
+
 it('sends the events of a record to the webhook, signed and valid', async () => {
   const { id } = await newTask(client)
   await client.patch(`/tasks/${id}`, { title: 'Renamed' })

@@ -125,6 +125,7 @@ describe('listEventTypes', () => {
       per_page: 100,
       total: catalogue.length,
       allowed_sorts: [],
+      next_cursor: null,
     })
   })
 
@@ -140,6 +141,22 @@ describe('listEventTypes', () => {
       names.push(...data.map(({ name }: Body) => name))
     }
     expect(names).toEqual(Object.keys(eventTypes))
+  })
+
+  test('by cursor → each type once; an unknown cursor → 422', async () => {
+    const client = await app.newClient()
+    const names: string[] = []
+    for (let after = ''; ; ) {
+      const { data, meta } = (await client.get(`/event-types?page[size]=4${after}`)).body
+      names.push(...data.map(({ name }: Body) => name))
+      if (meta.next_cursor === null) break
+      after = `&page[after]=${meta.next_cursor}`
+    }
+    expect(names).toEqual(Object.keys(eventTypes))
+    expect(statusAndFields(await client.get('/event-types?page[after]=x'))).toEqual([
+      422,
+      ['page[after]'],
+    ])
   })
 
   test.each([

@@ -116,6 +116,34 @@ describe.each(listIds)('%s', (id) => {
     },
   )
 
+  test.each(['', ...directions])(
+    'pages of 2 by cursor, sort=%s → the same order, each page read from an index',
+    async (sort) => {
+      const query = `page[size]=2${sort && `&sort=${sort}`}`
+      const expected = sortedIds(allRecords[id] ?? [], sort ? [sort] : [])
+      const walked: string[] = []
+      const statements = new Map<string, Statement>()
+      for (let after = '', page = 1; ; page++) {
+        const collect = (statement: Statement): void =>
+          void statements.set(statement.sql, statement)
+        app.db.read.on('query', collect)
+        const { body, headers } = await list(id, query + after)
+        app.db.read.off('query', collect)
+        walked.push(...body.data.map((record: Body) => record.id))
+        expect(body.meta).toMatchObject({ current_page: page, total: expected.length })
+        const { next_cursor } = body.meta
+        after = `&page%5Bafter%5D=${next_cursor}`
+        expect(headers.get('Link')).toBe(
+          next_cursor && `<${operations[id].path}?${query}${after}>; rel="next"`,
+        )
+        if (next_cursor === null) break
+      }
+      expect(walked).toEqual(expected)
+      for (const { sql, bindings } of statements.values())
+        if (/order by/.test(sql)) assertOrderedByIndex(await planOf(sql, bindings))
+    },
+  )
+
   test('a page past the last → 200 without records', async () => {
     const { status, body } = await list(id, 'page[number]=10000000&page[size]=100')
     expect([status, body.data, body.meta.current_page, body.meta.last_page]).toEqual([
@@ -134,6 +162,7 @@ describe.each(listIds)('%s', (id) => {
       per_page: 25,
       total: 0,
       allowed_sorts: operations[id].sorts,
+      next_cursor: null,
     }
     expect(body).toEqual({ data: [], meta })
   })
@@ -142,11 +171,14 @@ describe.each(listIds)('%s', (id) => {
     const [page] = (await statementsOf(id, sort && `sort=${sort}`)).filter(({ sql }) =>
       /order by/.test(sql),
     )
-    const plan = await planOf(page?.sql ?? '', page?.bindings ?? [])
-    expect(plan).toMatch(/index/i)
-    expect(plan).not.toMatch(/temp b-tree|seq scan|\bsort\b/i)
+    assertOrderedByIndex(await planOf(page?.sql ?? '', page?.bindings ?? []))
   })
 })
+
+function assertOrderedByIndex(plan: string): void {
+  expect(plan).toMatch(/index/i)
+  expect(plan).not.toMatch(/temp b-tree|seq scan|\bsort\b/i)
+}
 
 interface Statement {
   sql: string

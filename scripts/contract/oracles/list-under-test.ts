@@ -16,7 +16,7 @@ import {
 } from '../../words/lists.ts'
 import { readField, readPointer } from '../../words/read.ts'
 import { readRecordWords } from '../../words/records.ts'
-import { ContractBroken, show } from '../contract-broken.ts'
+import { assertStatus, ContractBroken, show } from '../contract-broken.ts'
 import { findItemOperation } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import { type Check, MAX_TRIES, newRequest, RETRY_DELAY_MS, type Run } from '../run.ts'
@@ -41,6 +41,12 @@ export interface PageOptions {
   space?: '+'
   /** Parameters that the request leaves out, so that the service uses their defaults. */
   omitted?: ('number' | 'size')[]
+}
+
+interface Page {
+  request: Request
+  response: ReceivedResponse
+  items: unknown[]
 }
 
 /** A list, with the query that limits it. */
@@ -78,11 +84,11 @@ export class ListUnderTest {
     return { ...request, path: request.path.replaceAll('%20', space) }
   }
 
-  async #read(
-    query: JsonObject,
-    space?: string,
-  ): Promise<{ request: Request; response: ReceivedResponse; items: unknown[] }> {
-    const request = this.#request(query, space)
+  #read(query: JsonObject, space?: string): Promise<Page> {
+    return this.#send(this.#request(query, space))
+  }
+
+  async #send(request: Request): Promise<Page> {
     const response = await this.#run.send(this.operation, request)
     const items = readPointer(response.json, this.words.items)
     if (response.status !== this.operation.success.status || !Array.isArray(items))
@@ -141,32 +147,103 @@ export class ListUnderTest {
     return { what, perform: () => this.#assertPage(selection, options) }
   }
 
+  /** `what` says what is special about the order. */
+  walkCheck(what: string, selection: Selection): Check {
+    return { what: `a walk: ${what}`, perform: () => this.#assertWalk(selection) }
+  }
+
   /** Throws unless the list returns the records that a model selects from all records. Compares one
-   *  page only, by default the first. Tries again if the list has changed between the requests. */
-  async #assertPage(
+   *  page only, by default the first. */
+  #assertPage(
     { filterings = [], sorts }: Selection,
     { number = 1, size, space, omitted = [] }: PageOptions = {},
   ): Promise<void> {
-    const { page: names, sort } = this.words
+    const { page: names } = this.words
     const usualSize = omitted.includes('size') ? this.defaultSize() : undefined
     const page = { number, size: size ?? usualSize ?? this.maxSize }
     const query = {
-      ...Object.fromEntries(filterings.map(toParameter)),
-      ...(sorts?.length && { [sort.parameter]: sorts }),
+      ...this.#toQuery({ filterings, sorts }),
       ...(!omitted.includes('size') && { [names.size]: page.size }),
       ...(!omitted.includes('number') && { [names.parameter]: page.number }),
     }
-    for (let tries = 1; ; tries += 1) {
-      const records = this.#latest ?? (await this.readAll())
+    return this.#compare(async (records) => {
       const { request, response, items } = await this.#read(query, space)
-      const found = filterings.reduce((left, { apply }) => apply(left), records)
-      const isSorted = sorts !== undefined && this.sortOptions().length > 0
-      const expected = isSorted ? applySort(found, sort, sorts) : found
+      const expected = this.#select(records, { filterings, sorts })
       const onPage = expected.slice((page.number - 1) * page.size, page.number * page.size)
       const problem =
         this.#findMetaProblem(response, { ...page, total: expected.length }) ??
         this.#findItemsProblem(items, onPage)
-      if (problem === undefined) return this.#noteTested({ filterings, sorts }, query)
+      if (problem === undefined) this.#noteTested({ filterings, sorts }, query)
+      return { request, problem }
+    })
+  }
+
+  /** Throws unless a walk from `Link` to `Link`, over about three pages, returns the records that a
+   *  model selects from all records. */
+  #assertWalk(selection: Selection): Promise<void> {
+    const { size: sizeName } = this.words.page
+    return this.#compare(async (records) => {
+      const expected = this.#select(records, selection)
+      const size = Math.max(1, Math.min(this.maxSize, Math.ceil(expected.length / 3)))
+      const walked: unknown[] = []
+      let request = this.#request({ ...this.#toQuery(selection), [sizeName]: size })
+      for (let number = 1; ; number += 1) {
+        const { response, items } = await this.#send(request)
+        walked.push(...items)
+        const meta = { number, size, total: expected.length }
+        const problem = this.#findMetaProblem(response, meta)
+        if (problem !== undefined) return { request, problem }
+        const link = /<(.*)>/.exec(response.headers.get('link') ?? '')?.[1]
+        if (link === undefined) break
+        request = { ...request, path: link }
+      }
+      this.#run.tested(this.operation.id, 'header link', 'Link')
+      return { request, problem: this.#findItemsProblem(walked, expected) }
+    })
+  }
+
+  /** Throws unless the list refuses the cursor of another sort, a cursor beside the number of a page,
+   *  and other text. */
+  async assertCursorsRefused(): Promise<void> {
+    const { page, sort, meta } = this.words
+    const { json } = (await this.#read({ [page.size]: 1 })).response
+    const cursor = readPointer(json, meta.next_cursor ?? '')
+    const after = page.after ?? ''
+    const queries: JsonObject[] = [{ [after]: 'x' }, { [after]: cursor, [page.parameter]: 1 }]
+    for (const option of this.sortOptions().slice(-1))
+      queries.push({ [after]: cursor, [sort.parameter]: option })
+    for (const query of queries) {
+      const request = this.#request(query)
+      const { status } = await this.#run.send(this.operation, request)
+      assertStatus(request, status, {
+        check: 'negative_data_rejection',
+        expected: 422,
+        what: `${Object.keys(query).join(' and ')} of another page`,
+      })
+    }
+  }
+
+  #toQuery({ filterings = [], sorts = [] }: Selection): JsonObject {
+    return {
+      ...Object.fromEntries(filterings.map(toParameter)),
+      ...(sorts.length > 0 && { [this.words.sort.parameter]: sorts }),
+    }
+  }
+
+  #select(records: unknown[], { filterings = [], sorts }: Selection): unknown[] {
+    const found = filterings.reduce((left, { apply }) => apply(left), records)
+    const isSorted = sorts !== undefined && this.sortOptions().length > 0
+    return isSorted ? applySort(found, this.words.sort, sorts) : found
+  }
+
+  /** Throws if `find` finds a problem. Tries again if the list has changed between the requests. */
+  async #compare(
+    find: (records: unknown[]) => Promise<{ request: Request; problem: string | undefined }>,
+  ): Promise<void> {
+    for (let tries = 1; ; tries += 1) {
+      const records = this.#latest ?? (await this.readAll())
+      const { request, problem } = await find(records)
+      if (problem === undefined) return
       if (tries === MAX_TRIES || isDeepStrictEqual(records, await this.readAll()))
         throw new ContractBroken('list_contents', request, problem)
       await delay(RETRY_DELAY_MS)
@@ -194,13 +271,19 @@ export class ListUnderTest {
   }
 
   #findMetaProblem(
-    { json }: ReceivedResponse,
+    { json, headers }: ReceivedResponse,
     { number, size, total }: { number: number; size: number; total: number },
   ): string | undefined {
     const { meta, sort } = this.words
     const fields = new Set(this.sortOptions().map((option) => readSort(option, sort).field))
     const last_page = Math.max(1, Math.ceil(total / size))
-    const expected: JsonObject = { page: number, size, total, last_page, sorts: [...fields] }
+    const cursor = readPointer(json, meta.next_cursor ?? '')
+    const hasNext = number * size < total
+    const next_cursor = hasNext ? (typeof cursor === 'string' ? cursor : 'a cursor') : null
+    const values = { page: number, size, total, last_page, sorts: [...fields], next_cursor }
+    const expected: JsonObject = values
+    if (meta.next_cursor !== undefined && headers.has('link') !== hasNext)
+      return `the header Link is ${headers.get('link')}`
     for (const [name, pointer] of Object.entries(meta)) {
       const actual = readPointer(json, pointer)
       if (!isDeepStrictEqual(actual, expected[name]))

@@ -41,6 +41,7 @@ export async function* listContentChecks(run: Run, operation: Operation): AsyncG
   yield* tried.flatMap((filtering) => filterChecks(list, filtering))
   yield* combinedChecks(list, records, tried)
   yield* sortChecks(list, records)
+  if (list.words.page.after !== undefined && records.length > 1) yield* walkChecks(list, tried)
   if (records.length > 0)
     yield { what: 'an entry and the record', perform: () => list.assertSameAsRecords() }
   yield* largeListChecks(run, operation)
@@ -102,6 +103,18 @@ function sortChecks(list: ListUnderTest, records: unknown[]): Check[] {
   return [...options.map((option) => [option]), ...pairs].map((sorts) =>
     list.pageCheck(`sort: ${sorts.join(',')}`, { sorts }),
   )
+}
+
+function walkChecks(list: ListUnderTest, tried: Filtering[]): Check[] {
+  const options = list.sortOptions()
+  const filterings = tried.slice(0, 1)
+  const pair = options.filter((_, index) => index % 3 === 0).slice(0, 2)
+  return [
+    list.walkCheck('the order without sort', {}),
+    ...options.map((option) => list.walkCheck(option, { sorts: [option] })),
+    ...(pair.length > 1 ? [list.walkCheck(`a filter, ${pair}`, { filterings, sorts: pair })] : []),
+    { what: 'cursors that are refused', perform: () => list.assertCursorsRefused() },
+  ]
 }
 
 /** The pairs of options whose second option orders records with an equal value of the first, and

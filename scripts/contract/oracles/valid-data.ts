@@ -43,7 +43,7 @@ export function* limitChecks(run: Run, operation: Operation): Generator<Check> {
 }
 
 function listParameterLimits(run: Run, operation: Operation, where: 'query' | 'header') {
-  return parametersIn(operation, where).flatMap((parameter) =>
+  return freeParameters(run, operation, where).flatMap((parameter) =>
     limitValues(parameterSchema(run, parameter)).map(({ what, value }) => ({
       what: `${parameter.name}: ${what}`,
       name: parameter.name,
@@ -119,7 +119,7 @@ export function validInputs(run: Run, operation: Operation): fc.Arbitrary<Input>
     where: 'query' | 'header',
     valuesOf: (schema: Schema, parameter: Parameter) => fc.Arbitrary<unknown>,
   ) => {
-    const values = parametersIn(operation, where).map((parameter) => [
+    const values = freeParameters(run, operation, where).map((parameter) => [
       parameter.name,
       valuesOf(parameterSchema(run, parameter), parameter),
     ])
@@ -143,6 +143,16 @@ export function validInputs(run: Run, operation: Operation): fc.Arbitrary<Input>
         ? fc.constant(undefined)
         : (validValues(requestSchema(run.contract, operation)) as fc.Arbitrary<Input['body']>),
   })
+}
+
+/** Without the cursor of a list: the service refuses those that it has not returned. */
+function freeParameters(
+  { contract }: Run,
+  operation: Operation,
+  where: 'query' | 'header',
+): Parameter[] {
+  const cursor = readListWords(contract)?.page.after
+  return parametersIn(operation, where).filter(({ name }) => name !== cursor)
 }
 
 /** Keeps one option for each field: the service refuses a sort that names a field twice. */

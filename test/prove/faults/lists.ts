@@ -203,6 +203,10 @@ function pageFaults(list: Operation, words: ListWords): SeededFault[] {
     }),
     'ignores the number of the page': setNumber(() => 1),
     'counts pages from zero': setNumber((value) => value + 1),
+    'ignores a cursor': onQuery(list, (query) => query.delete(page.after ?? '')),
+    'skips a record after a cursor': onItems(list, words, (records, { path }) =>
+      queryOf(path).has(page.after ?? '') ? records.slice(1) : records,
+    ),
     'repeats a record of the page': onItems(list, words, (records) => [
       ...records.slice(0, -1),
       ...records.slice(0, 1),

@@ -11,10 +11,7 @@ const write = valueWriter({
 })
 
 export function client(request: SampleRequest): string {
-  const { method, baseUrl, template, responseFormat } = request
-  const init = initOf(request)
-  const options = Object.keys(init).length === 0 ? '' : `, ${write(init)}`
-  const result = responseFormat === 'none' ? 'response' : 'data'
+  const { baseUrl } = request
   return [
     ...listPreparations(request).map((sentence) => `// ${sentence}`),
     "import { createMuster } from '@muster/client'",
@@ -23,9 +20,26 @@ export function client(request: SampleRequest): string {
     `  baseUrl: ${singleQuoted(baseUrl)},`,
     "  apiKey: process.env.MUSTER_API_KEY ?? '',",
     '})',
-    `const { ${result} } = await muster.${method}(${singleQuoted(template)}${options})`,
-    `console.log(${responseFormat === 'none' ? 'response.status' : 'data'})`,
+    ...callOf(request),
   ].join('\n')
+}
+
+/** A list is read to its end. */
+function callOf(request: SampleRequest): string[] {
+  const { method, template, query, responseFormat } = request
+  const path = singleQuoted(template)
+  if (query.some(([name]) => name === 'page[size]'))
+    return [
+      `for await (const record of muster.records(${path}, ${write(Object.fromEntries(query))}))`,
+      '  console.log(record)',
+    ]
+  const init = initOf(request)
+  const options = Object.keys(init).length === 0 ? '' : `, ${write(init)}`
+  const result = responseFormat === 'none' ? 'response' : 'data'
+  return [
+    `const { ${result} } = await muster.${method}(${path}${options})`,
+    `console.log(${responseFormat === 'none' ? 'response.status' : 'data'})`,
+  ]
 }
 
 /** The options of a call, which openapi-fetch calls `init`. */

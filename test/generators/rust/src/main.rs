@@ -99,7 +99,7 @@ async fn list(
     sort: Option<Vec<ParticipantSort>>,
 ) -> Result<ParticipantList, Error<ListParticipantsError>> {
     list_participants(
-        client, number, size, statuses, None, None, None, None, None, None, sort,
+        client, number, size, None, statuses, None, None, None, None, None, None, sort,
     )
     .await
 }
@@ -121,7 +121,7 @@ async fn list_names(client: &Configuration) -> Outcome<Vec<String>> {
 async fn pay(client: &Configuration, participant: Uuid) -> Outcome<i64> {
     let payment = PaymentCreate::new(participant, 3_000_000_000, "VND".into());
     create_payment(client, payment, None).await?;
-    let payments = list_payments(client, None, None, None, None, None, None).await?;
+    let payments = list_payments(client, None, None, None, None, None, None, None).await?;
     Ok(payments.data[0].amount_minor)
 }
 
@@ -149,7 +149,7 @@ async fn ask(client: &Configuration) -> Outcome<Vec<ScreeningQuestion>> {
 }
 
 async fn list_event_types(client: &Configuration) -> Outcome<Vec<String>> {
-    let events = list_events(client, None, None, None, None, None, None, None).await?;
+    let events = list_events(client, None, None, None, None, None, None, None, None).await?;
     let types = events.data.iter().map(|event| match event {
         Event::ParticipantEvent(event) => event.event_type.clone(),
         Event::PaymentEvent(event) => event.event_type.clone(),

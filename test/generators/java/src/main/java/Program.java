@@ -141,11 +141,11 @@ public final class Program {
       Set<ParticipantSort> sort)
       throws ApiException {
     return participants.listParticipants(
-        number, size, statuses, null, null, null, null, null, null, sort);
+        number, size, null, statuses, null, null, null, null, null, null, sort);
   }
 
   private static long readAmount(PaymentsApi payments) throws ApiException {
-    return payments.listPayments(null, null, null, null, null, null).getData().get(0).getAmountMinor();
+    return payments.listPayments(null, null, null, null, null, null, null).getData().get(0).getAmountMinor();
   }
 
   private static List<ScreeningQuestion> ask(JobsApi jobs) throws ApiException {
