@@ -15050,7 +15050,7 @@ return errors === 0;
 }
 
 const open_asyncapi_schemas_DeliveryHeaders = validate459;
-const schema164 = {"type":"object","required":["content-type","user-agent","traceparent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"traceparent":{"type":"string","pattern":"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
+const schema164 = {"type":"object","required":["content-type","accept","user-agent","traceparent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"accept":{"type":"string","const":"*/*"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"traceparent":{"type":"string","pattern":"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
 const pattern48 = new RegExp("^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$", "u");
 const pattern49 = new RegExp("^[0-9a-f]{64}$", "u");
 const pattern50 = new RegExp("^[0-9]{10}$", "u");
@@ -15070,8 +15070,8 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(data["user-agent"] === undefined){
-const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "user-agent"},message:"must have required property '"+"user-agent"+"'"};
+if(data.accept === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "accept"},message:"must have required property '"+"accept"+"'"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -15080,8 +15080,8 @@ vErrors.push(err1);
 }
 errors++;
 }
-if(data.traceparent === undefined){
-const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "traceparent"},message:"must have required property '"+"traceparent"+"'"};
+if(data["user-agent"] === undefined){
+const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "user-agent"},message:"must have required property '"+"user-agent"+"'"};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -15090,8 +15090,8 @@ vErrors.push(err2);
 }
 errors++;
 }
-if(data["x-event-id"] === undefined){
-const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "x-event-id"},message:"must have required property '"+"x-event-id"+"'"};
+if(data.traceparent === undefined){
+const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "traceparent"},message:"must have required property '"+"traceparent"+"'"};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -15100,8 +15100,8 @@ vErrors.push(err3);
 }
 errors++;
 }
-if(data["x-service-signature"] === undefined){
-const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "x-service-signature"},message:"must have required property '"+"x-service-signature"+"'"};
+if(data["x-event-id"] === undefined){
+const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "x-event-id"},message:"must have required property '"+"x-event-id"+"'"};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -15110,8 +15110,8 @@ vErrors.push(err4);
 }
 errors++;
 }
-if(data["webhook-id"] === undefined){
-const err5 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "webhook-id"},message:"must have required property '"+"webhook-id"+"'"};
+if(data["x-service-signature"] === undefined){
+const err5 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "x-service-signature"},message:"must have required property '"+"x-service-signature"+"'"};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -15120,8 +15120,8 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(data["webhook-timestamp"] === undefined){
-const err6 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "webhook-timestamp"},message:"must have required property '"+"webhook-timestamp"+"'"};
+if(data["webhook-id"] === undefined){
+const err6 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "webhook-id"},message:"must have required property '"+"webhook-id"+"'"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -15130,8 +15130,8 @@ vErrors.push(err6);
 }
 errors++;
 }
-if(data["webhook-signature"] === undefined){
-const err7 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "webhook-signature"},message:"must have required property '"+"webhook-signature"+"'"};
+if(data["webhook-timestamp"] === undefined){
+const err7 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "webhook-timestamp"},message:"must have required property '"+"webhook-timestamp"+"'"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -15140,10 +15140,8 @@ vErrors.push(err7);
 }
 errors++;
 }
-if(data["content-type"] !== undefined){
-let data0 = data["content-type"];
-if(typeof data0 !== "string"){
-const err8 = {instancePath:instancePath+"/content-type",schemaPath:"#/properties/content-type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["webhook-signature"] === undefined){
+const err8 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "webhook-signature"},message:"must have required property '"+"webhook-signature"+"'"};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -15152,8 +15150,10 @@ vErrors.push(err8);
 }
 errors++;
 }
-if("application/json" !== data0){
-const err9 = {instancePath:instancePath+"/content-type",schemaPath:"#/properties/content-type/const",keyword:"const",params:{allowedValue: "application/json"},message:"must be equal to constant"};
+if(data["content-type"] !== undefined){
+let data0 = data["content-type"];
+if(typeof data0 !== "string"){
+const err9 = {instancePath:instancePath+"/content-type",schemaPath:"#/properties/content-type/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -15162,11 +15162,8 @@ vErrors.push(err9);
 }
 errors++;
 }
-}
-if(data["user-agent"] !== undefined){
-let data1 = data["user-agent"];
-if(typeof data1 !== "string"){
-const err10 = {instancePath:instancePath+"/user-agent",schemaPath:"#/properties/user-agent/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if("application/json" !== data0){
+const err10 = {instancePath:instancePath+"/content-type",schemaPath:"#/properties/content-type/const",keyword:"const",params:{allowedValue: "application/json"},message:"must be equal to constant"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -15175,8 +15172,11 @@ vErrors.push(err10);
 }
 errors++;
 }
-if("Muster-Webhooks/1" !== data1){
-const err11 = {instancePath:instancePath+"/user-agent",schemaPath:"#/properties/user-agent/const",keyword:"const",params:{allowedValue: "Muster-Webhooks/1"},message:"must be equal to constant"};
+}
+if(data.accept !== undefined){
+let data1 = data.accept;
+if(typeof data1 !== "string"){
+const err11 = {instancePath:instancePath+"/accept",schemaPath:"#/properties/accept/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -15185,12 +15185,8 @@ vErrors.push(err11);
 }
 errors++;
 }
-}
-if(data.traceparent !== undefined){
-let data2 = data.traceparent;
-if(typeof data2 === "string"){
-if(!pattern48.test(data2)){
-const err12 = {instancePath:instancePath+"/traceparent",schemaPath:"#/properties/traceparent/pattern",keyword:"pattern",params:{pattern: "^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},message:"must match pattern \""+"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"+"\""};
+if("*/*" !== data1){
+const err12 = {instancePath:instancePath+"/accept",schemaPath:"#/properties/accept/const",keyword:"const",params:{allowedValue: "*/*"},message:"must be equal to constant"};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -15200,8 +15196,10 @@ vErrors.push(err12);
 errors++;
 }
 }
-else {
-const err13 = {instancePath:instancePath+"/traceparent",schemaPath:"#/properties/traceparent/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["user-agent"] !== undefined){
+let data2 = data["user-agent"];
+if(typeof data2 !== "string"){
+const err13 = {instancePath:instancePath+"/user-agent",schemaPath:"#/properties/user-agent/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -15210,12 +15208,8 @@ vErrors.push(err13);
 }
 errors++;
 }
-}
-if(data["x-event-id"] !== undefined){
-let data3 = data["x-event-id"];
-if(typeof data3 === "string"){
-if(!(formats6.test(data3))){
-const err14 = {instancePath:instancePath+"/x-event-id",schemaPath:"#/properties/x-event-id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
+if("Muster-Webhooks/1" !== data2){
+const err14 = {instancePath:instancePath+"/user-agent",schemaPath:"#/properties/user-agent/const",keyword:"const",params:{allowedValue: "Muster-Webhooks/1"},message:"must be equal to constant"};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -15225,8 +15219,11 @@ vErrors.push(err14);
 errors++;
 }
 }
-else {
-const err15 = {instancePath:instancePath+"/x-event-id",schemaPath:"#/properties/x-event-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data.traceparent !== undefined){
+let data3 = data.traceparent;
+if(typeof data3 === "string"){
+if(!pattern48.test(data3)){
+const err15 = {instancePath:instancePath+"/traceparent",schemaPath:"#/properties/traceparent/pattern",keyword:"pattern",params:{pattern: "^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},message:"must match pattern \""+"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"+"\""};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -15236,11 +15233,8 @@ vErrors.push(err15);
 errors++;
 }
 }
-if(data["x-service-signature"] !== undefined){
-let data4 = data["x-service-signature"];
-if(typeof data4 === "string"){
-if(!pattern49.test(data4)){
-const err16 = {instancePath:instancePath+"/x-service-signature",schemaPath:"#/properties/x-service-signature/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\""};
+else {
+const err16 = {instancePath:instancePath+"/traceparent",schemaPath:"#/properties/traceparent/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -15250,8 +15244,11 @@ vErrors.push(err16);
 errors++;
 }
 }
-else {
-const err17 = {instancePath:instancePath+"/x-service-signature",schemaPath:"#/properties/x-service-signature/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["x-event-id"] !== undefined){
+let data4 = data["x-event-id"];
+if(typeof data4 === "string"){
+if(!(formats6.test(data4))){
+const err17 = {instancePath:instancePath+"/x-event-id",schemaPath:"#/properties/x-event-id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -15261,11 +15258,8 @@ vErrors.push(err17);
 errors++;
 }
 }
-if(data["webhook-id"] !== undefined){
-let data5 = data["webhook-id"];
-if(typeof data5 === "string"){
-if(!(formats6.test(data5))){
-const err18 = {instancePath:instancePath+"/webhook-id",schemaPath:"#/properties/webhook-id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
+else {
+const err18 = {instancePath:instancePath+"/x-event-id",schemaPath:"#/properties/x-event-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -15275,8 +15269,11 @@ vErrors.push(err18);
 errors++;
 }
 }
-else {
-const err19 = {instancePath:instancePath+"/webhook-id",schemaPath:"#/properties/webhook-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["x-service-signature"] !== undefined){
+let data5 = data["x-service-signature"];
+if(typeof data5 === "string"){
+if(!pattern49.test(data5)){
+const err19 = {instancePath:instancePath+"/x-service-signature",schemaPath:"#/properties/x-service-signature/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\""};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -15286,11 +15283,8 @@ vErrors.push(err19);
 errors++;
 }
 }
-if(data["webhook-timestamp"] !== undefined){
-let data6 = data["webhook-timestamp"];
-if(typeof data6 === "string"){
-if(!pattern50.test(data6)){
-const err20 = {instancePath:instancePath+"/webhook-timestamp",schemaPath:"#/properties/webhook-timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{10}$"},message:"must match pattern \""+"^[0-9]{10}$"+"\""};
+else {
+const err20 = {instancePath:instancePath+"/x-service-signature",schemaPath:"#/properties/x-service-signature/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -15300,8 +15294,11 @@ vErrors.push(err20);
 errors++;
 }
 }
-else {
-const err21 = {instancePath:instancePath+"/webhook-timestamp",schemaPath:"#/properties/webhook-timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["webhook-id"] !== undefined){
+let data6 = data["webhook-id"];
+if(typeof data6 === "string"){
+if(!(formats6.test(data6))){
+const err21 = {instancePath:instancePath+"/webhook-id",schemaPath:"#/properties/webhook-id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -15311,11 +15308,8 @@ vErrors.push(err21);
 errors++;
 }
 }
-if(data["webhook-signature"] !== undefined){
-let data7 = data["webhook-signature"];
-if(typeof data7 === "string"){
-if(!pattern51.test(data7)){
-const err22 = {instancePath:instancePath+"/webhook-signature",schemaPath:"#/properties/webhook-signature/pattern",keyword:"pattern",params:{pattern: "^v1,[A-Za-z0-9+/]{43}=$"},message:"must match pattern \""+"^v1,[A-Za-z0-9+/]{43}=$"+"\""};
+else {
+const err22 = {instancePath:instancePath+"/webhook-id",schemaPath:"#/properties/webhook-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -15325,8 +15319,11 @@ vErrors.push(err22);
 errors++;
 }
 }
-else {
-const err23 = {instancePath:instancePath+"/webhook-signature",schemaPath:"#/properties/webhook-signature/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["webhook-timestamp"] !== undefined){
+let data7 = data["webhook-timestamp"];
+if(typeof data7 === "string"){
+if(!pattern50.test(data7)){
+const err23 = {instancePath:instancePath+"/webhook-timestamp",schemaPath:"#/properties/webhook-timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{10}$"},message:"must match pattern \""+"^[0-9]{10}$"+"\""};
 if(vErrors === null){
 vErrors = [err23];
 }
@@ -15336,14 +15333,50 @@ vErrors.push(err23);
 errors++;
 }
 }
-}
 else {
-const err24 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err24 = {instancePath:instancePath+"/webhook-timestamp",schemaPath:"#/properties/webhook-timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err24];
 }
 else {
 vErrors.push(err24);
+}
+errors++;
+}
+}
+if(data["webhook-signature"] !== undefined){
+let data8 = data["webhook-signature"];
+if(typeof data8 === "string"){
+if(!pattern51.test(data8)){
+const err25 = {instancePath:instancePath+"/webhook-signature",schemaPath:"#/properties/webhook-signature/pattern",keyword:"pattern",params:{pattern: "^v1,[A-Za-z0-9+/]{43}=$"},message:"must match pattern \""+"^v1,[A-Za-z0-9+/]{43}=$"+"\""};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
+}
+errors++;
+}
+}
+else {
+const err26 = {instancePath:instancePath+"/webhook-signature",schemaPath:"#/properties/webhook-signature/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err26];
+}
+else {
+vErrors.push(err26);
+}
+errors++;
+}
+}
+}
+else {
+const err27 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err27];
+}
+else {
+vErrors.push(err27);
 }
 errors++;
 }

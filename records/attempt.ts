@@ -1,4 +1,11 @@
-export type Outcome = 'success' | 'http_error' | 'timeout' | 'unreachable' | 'blocked'
+export type Outcome =
+  | 'success'
+  | 'http_error'
+  | 'timeout'
+  | 'unreachable'
+  /** The endpoint responded, but not with valid HTTP. */
+  | 'invalid_response'
+  | 'blocked'
 
 /** Why an attempt is made. 'schedule': it is the first attempt of a delivery, or an automatic
  *  retry. The others: a person asked for this one attempt. */
@@ -56,8 +63,9 @@ export interface SendResult {
   outcome: Outcome
   /** The HTTP status. Null: no response. */
   status: number | null
+  /** Null: no response, or only its status line is valid. */
   responseHeaders: Record<string, string> | null
-  /** The first 16 KiB. */
+  /** The first 16 KiB. Null like the headers. */
   responseBody: string | null
   /** A sentence for the reader of the delivery log. Null: success. */
   error: string | null

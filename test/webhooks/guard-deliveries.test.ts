@@ -70,7 +70,7 @@ describe('the engine', () => {
     )
     expect(new Set(attempts.map(({ error }) => error))).toEqual(new Set([attempts[0]?.error]))
     expect(attempts[0]?.error).toMatch(
-      /^Webhooks may not connect to the IP address \S+, which is not public\.$/,
+      /^Webhooks may not connect to the IP address \S+, which is not public and not in WEBHOOK_ALLOW_ADDRESSES\.$/,
     )
     expect(other.connections()).toBe(0)
   })

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { SendResult } from '../../records/attempt.ts'
 import { parseWebhookUrl } from '../../webhooks/transport/egress.ts'
 import { guardedAgent } from '../../webhooks/transport/guarded-agent.ts'
+import type { Lookup } from '../../webhooks/transport/name-lookup.ts'
 import { send } from '../../webhooks/transport/send.ts'
 import { startNameServer } from '../dns.ts'
 import { startListener, startReceiver } from '../receiver.ts'
@@ -36,6 +37,25 @@ describe('a name', () => {
   test('with two IP addresses, one allowed by the operator: blocked', async () => {
     await using names = await startNameServer(() => ['127.0.0.1', '127.0.0.2'])
     expectBlocked(await sendTo(url(), { allow: cidrs('127.0.0.1/32'), lookup: names.lookup }))
+  })
+
+  test.each([
+    { allow: '127.0.0.0/8', outcome: 'success' },
+    { allow: '::1/128', outcome: 'unreachable' },
+    { allow: '10.0.0.0/8', outcome: 'blocked' },
+  ])('localhost with 127.0.0.1 and ::1, and $allow allowed: $outcome', async (row) => {
+    await using receiver = await startReceiver({ validate: false })
+    const url = `http://localhost:${receiver.port}/`
+    const allow = cidrs(row.allow)
+    const lookup: Lookup = (_, __, callback) =>
+      callback(null, [
+        { address: '::1', family: 6 },
+        { address: '127.0.0.1', family: 4 },
+      ])
+    const { result } = await sendTo(url, { allow, lookup })
+    expect(result.outcome).toBe(row.outcome)
+    if (row.outcome === 'blocked') expect(() => parseWebhookUrl(url, allow)).toThrow(/localhost/)
+    else expect(parseWebhookUrl(url, allow)).toBe(url)
   })
 
   test('with a CNAME that resolves to a blocked IP address: blocked', async () => {

@@ -74,7 +74,7 @@ describe('an IP address', () => {
         const sent = await sendTo(url)
         expectBlocked(sent)
         expect(sent.result.error).toMatch(
-          /^Webhooks may not connect to the IP address [\da-f.:]+, which is not public\.$/,
+          /^Webhooks may not connect to the IP address [\da-f.:]+, which is not public and not in WEBHOOK_ALLOW_ADDRESSES\.$/,
         )
       }
     },

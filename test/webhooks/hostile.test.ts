@@ -19,6 +19,7 @@ import {
 import { cidrs, post } from './single-attempt.ts'
 
 const MIB = 1024 * 1024
+const OK = `${HEAD}content-length: 2\r\n\r\nok`
 
 const app = sharedImpatientApp()
 
@@ -29,38 +30,26 @@ describe('a response that ends at once', () => {
     error: 'The endpoint closed the connection before it responded.',
   } as const
   const notHttp = {
-    outcome: 'unreachable',
+    outcome: 'invalid_response',
     status: null,
     error: 'The response is not valid HTTP/1.1.',
   } as const
-  const tooLarge = {
-    outcome: 'unreachable',
-    status: null,
-    error: 'The headers of the response are too large.',
-  } as const
-  const notAsLong = {
-    outcome: 'unreachable',
-    status: null,
-    error: 'The length of the response does not match its Content-Length.',
-  } as const
   const onlyInterim = {
-    outcome: 'unreachable',
+    outcome: 'invalid_response',
     status: null,
     error: 'The endpoint sent only interim responses (1xx), more than 100 of them.',
   } as const
 
   test.each<{ what: string; answer: Answer; want: Result }>([
     {
-      what: 'a header of 10 MB',
-      answer: says(`${HEAD}x-large: ${'a'.repeat(10_000_000)}\r\n\r\n`),
-      want: tooLarge,
+      what: '10 MB of headers before the status',
+      answer: says(`HTTP/1.1 103 Early Hints\r\n${'x-many: aaaaaaaaaa\r\n'.repeat(500_000)}`),
+      want: {
+        outcome: 'invalid_response',
+        status: null,
+        error: 'The headers of the interim responses (1xx) are too large.',
+      },
     },
-    {
-      what: '10 MB of headers',
-      answer: says(`${HEAD}${'x-many: aaaaaaaaaa\r\n'.repeat(500_000)}\r\n`),
-      want: tooLarge,
-    },
-    { what: 'headers without end', answer: flood('x-more: aaaaaaaaaa\r\n', HEAD), want: tooLarge },
     {
       what: 'a flood of 102 Processing',
       answer: flood('HTTP/1.1 102 Processing\r\n\r\n'),
@@ -74,11 +63,7 @@ describe('a response that ends at once', () => {
     {
       what: 'a flood of 100 Continue',
       answer: flood('HTTP/1.1 100 Continue\r\n\r\n'),
-      want: {
-        outcome: 'unreachable',
-        status: null,
-        error: 'The endpoint responded with 100 Continue, which was not requested.',
-      },
+      want: onlyInterim,
     },
     {
       what: '101 Switching Protocols',
@@ -86,7 +71,7 @@ describe('a response that ends at once', () => {
         'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n',
       ),
       want: {
-        outcome: 'unreachable',
+        outcome: 'invalid_response',
         status: null,
         error: 'The endpoint responded with 101 Switching Protocols, which was not requested.',
       },
@@ -97,12 +82,18 @@ describe('a response that ends at once', () => {
     { what: 'HTTP/2', answer: saysAndEnds('HTTP/2 200 OK\r\n\r\n'), want: notHttp },
     { what: 'a status below 100', answer: saysAndEnds('HTTP/1.1 099 Odd\r\n\r\n'), want: notHttp },
     {
-      what: 'two lengths',
-      answer: saysAndEnds(`${HEAD}content-length: 3\r\ncontent-length: 4\r\n\r\nabcd`),
-      want: notAsLong,
+      what: 'a failure with two lengths',
+      answer: saysAndEnds('HTTP/1.1 500 Oops\r\ncontent-length: 3\r\ncontent-length: 4\r\n\r\n'),
+      want: {
+        outcome: 'http_error',
+        status: 500,
+        responseHeaders: null,
+        responseBody: null,
+        error: 'The endpoint responded with status 500.',
+      },
     },
     { what: 'nothing, and the connection closed', answer: saysAndEnds(''), want: closed },
-    { what: 'half of the headers', answer: saysAndEnds(`${HEAD}content-le`), want: closed },
+    { what: 'half of the status line', answer: saysAndEnds('HTTP/1.1 200 O'), want: closed },
     {
       what: 'interim responses and an end',
       answer: saysAndEnds('HTTP/1.1 103 Early Hints\r\n\r\n'),
@@ -138,6 +129,45 @@ describe('a response that ends at once', () => {
   const bomb = gzipSync(Buffer.alloc(50_000_000))
   test.each<{ what: string; answer: Answer; body: unknown }>([
     { what: 'HTTP/1.0', answer: saysAndEnds('HTTP/1.0 200 OK\r\n\r\nhello'), body: 'hello' },
+    {
+      what: '100 Continue at once, and the rest later',
+      answer: {
+        raw(socket) {
+          for (const [index, text] of ['HTTP/1.1 10', '0 Continue\r\n\r', '\n', OK].entries())
+            setTimeout(() => socket.write(text), index * 50)
+        },
+      },
+      body: 'ok',
+    },
+    {
+      what: '60 KiB of headers',
+      answer: says(
+        `${HEAD}${`x-many: ${'a'.repeat(990)}\r\n`.repeat(60)}content-length: 0\r\n\r\n`,
+      ),
+      body: '',
+    },
+    { what: '10 MB of headers', answer: says(`${HEAD}x: ${'a'.repeat(10_000_000)}`), body: null },
+    { what: 'headers without end', answer: flood('x-more: aaaaaaaaaa\r\n', HEAD), body: null },
+    { what: 'half of the headers', answer: saysAndEnds(`${HEAD}content-le`), body: null },
+    {
+      what: 'two equal lengths',
+      answer: says(`${HEAD}content-length: 2\r\ncontent-length: 2\r\n\r\nok`),
+      body: null,
+    },
+    {
+      what: 'a length beside chunks',
+      answer: says(
+        `${HEAD}content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n`,
+      ),
+      body: null,
+    },
+    {
+      what: 'a folded header',
+      answer: says(`${HEAD}x-name: a\r\n b\r\ncontent-length: 0\r\n\r\n`),
+      body: null,
+    },
+    { what: 'NUL in a header', answer: says(`${HEAD}x-name: a\0b\r\n\r\n`), body: null },
+    { what: 'a single LF after each line', answer: says('HTTP/1.1 200 OK\n\n'), body: null },
     {
       what: 'a few interim responses first',
       answer: says(
@@ -185,7 +215,7 @@ describe('a response that ends at once', () => {
       { outcome: 'success', status: 200, error: null, address: '127.0.0.1' },
     ])
     expect(attempts[0]?.responseBody).toEqual(body)
-    expect(attempts[0]?.responseBody?.length).toBeLessThanOrEqual(16_384)
+    expect(attempts[0]?.responseBody?.length ?? 0).toBeLessThanOrEqual(16_384)
     expect(receiver.requests[0]?.headers).not.toHaveProperty('accept-encoding')
   })
 

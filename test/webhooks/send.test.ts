@@ -12,6 +12,25 @@ const allow = cidrs('127.0.0.0/8')
 const spentMs = ({ phases }: SendResult): number =>
   Object.values(phases ?? {}).reduce((sum: number, ms) => sum + (ms ?? 0), 0)
 
+test('a connection whose response is not valid HTTP is closed and not used again', async () => {
+  const odd: Answer = {
+    raw: (socket) =>
+      void socket.write(
+        'HTTP/1.1 200 OK\r\ncontent-length: 0\r\ncontent-length: 0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n',
+      ),
+  }
+  await using receiver = await startReceiver({ validate: false, answers: [odd, 500] })
+  const agent = guardedAgent(allow)
+  const first = await send(agent, { ...post, url: receiver.url })
+  const second = await send(agent, { ...post, url: receiver.url })
+  await agent.destroy()
+  expect([first, second]).toMatchObject([
+    { outcome: 'success', status: 200, responseHeaders: null, responseBody: null },
+    { outcome: 'http_error', status: 500 },
+  ])
+  expect(receiver.connections()).toBe(2)
+})
+
 describe('phases', () => {
   test('a new connection by name has all phases; a reused one has no look-up and no connect', async () => {
     await using receiver = await startReceiver({ validate: false })

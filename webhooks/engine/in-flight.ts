@@ -46,7 +46,14 @@ export class InFlight {
    *  next one has been leased. */
   readonly #byDelivery = new Map<string, Entry[]>()
   readonly #hostSlots = new HostSlots()
-  readonly #outcomes = { success: 0, http_error: 0, timeout: 0, unreachable: 0, blocked: 0 }
+  readonly #outcomes: Record<Outcome, number> = {
+    success: 0,
+    http_error: 0,
+    timeout: 0,
+    unreachable: 0,
+    invalid_response: 0,
+    blocked: 0,
+  }
   readonly #ended = { delivered: 0, failed: 0 }
   #leasedCount = 0
   #onSlotFree: SlotListener = () => undefined

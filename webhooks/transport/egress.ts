@@ -59,7 +59,8 @@ export function findRefusal(
   const verdict = judgeAddress(address, allow)
   if (verdict === 'blocked')
     return new BlockedAddress(
-      `Webhooks may not connect to the IP address ${address}, which is not public.`,
+      `Webhooks may not connect to the IP address ${address}, ` +
+        'which is not public and not in WEBHOOK_ALLOW_ADDRESSES.',
     )
   if (verdict === 'public' && protocol !== 'https:')
     return new BlockedAddress(`Webhooks may only connect to the IP address ${address} over https.`)
@@ -85,10 +86,8 @@ export function parseWebhookUrl(text: string, allow: Cidr[]): string {
 
   const host = removeBrackets(url.hostname).replace(/\.+$/, '')
   if (isIP(host) === 0) {
-    // RFC 6761 §6.3: localhost is always loopback, so it is checked here like an IP address.
-    const loopback = /^(.*\.)?localhost$/i.test(host) ? '127.0.0.1' : undefined
-    if (loopback && judgeAddress(loopback, allow) !== 'allowed')
-      throw new UnpermittedUrl('The URL must point to a public IP address.')
+    if (isLocalhost(host) && !LOOPBACK.some((ip) => judgeAddress(ip, allow) === 'allowed'))
+      throw notPublic(host)
     // With http every IP address of the name must be in an allowed range. Without such ranges no
     // connection can succeed.
     if (url.protocol === 'http:' && allow.length === 0)
@@ -96,13 +95,24 @@ export function parseWebhookUrl(text: string, allow: Cidr[]): string {
     return url.href
   }
   const verdict = judgeAddress(host, allow)
-  if (verdict === 'blocked')
-    throw new UnpermittedUrl(
-      `The URL must point to a public IP address, and ${host} is not public.`,
-    )
+  if (verdict === 'blocked') throw notPublic(host)
   if (verdict === 'public' && url.protocol === 'http:')
     throw new UnpermittedUrl('The URL must begin with https://.')
   return url.href
+}
+
+function notPublic(host: string): UnpermittedUrl {
+  return new UnpermittedUrl(
+    `The URL must point to a public IP address, and ${host} is not public. ` +
+      'An operator can permit it with WEBHOOK_ALLOW_ADDRESSES.',
+  )
+}
+
+const LOOPBACK = ['127.0.0.1', '::1']
+
+/** RFC 6761 §6.3: these names are always loopback. */
+export function isLocalhost(host: string): boolean {
+  return /^(.*\.)?localhost\.?$/i.test(host)
 }
 
 /** The host name of a URL without the brackets of an IPv6 address. */

@@ -4,13 +4,14 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { LookupAddress, LookupOptions } from 'node:dns'
 import { isIP, type LookupFunction, type Socket } from 'node:net'
 import { Agent, buildConnector, Client, type Dispatcher, Pool } from 'undici'
-import { type Cidr, findRefusal, removeBrackets } from './egress.ts'
+import { type Cidr, findRefusal, isLocalhost, removeBrackets } from './egress.ts'
 import { type Lookup, newNameLookup } from './name-lookup.ts'
+import type { StatusReader } from './status-reader.ts'
 
 const KEEP_ALIVE_MS = 4_000
 /** A receiver may ask for a longer time, but idle connections must not take all file descriptors. */
 const MAX_KEEP_ALIVE_MS = 10_000
-const MAX_HEADER_BYTES = 16 * 1024
+const MAX_HEADER_BYTES = 64 * 1024
 
 /** An agent that checks each connection twice. Before the connection is opened, the agent checks
  *  the IP literal or every IP address of the name. Once the connection is open, the agent checks
@@ -100,6 +101,8 @@ export class Connection {
   address: string | null = null
   readonly isNamed: boolean
   readonly isSecure: boolean
+  /** Gets the bytes of the response to the current request. */
+  statusReader: StatusReader | undefined
   #socket: Socket | undefined
 
   constructor(host: string, protocol: string) {
@@ -107,10 +110,17 @@ export class Connection {
     this.isSecure = protocol === 'https:'
   }
 
-  /** Records the IP address, and the times of the look-up and of connecting. Calls `onConnect` with
-   *  the IP address, before anything is sent. */
+  /** Records the IP address, the times of the look-up and of connecting, and the status of each
+   *  response. Calls `onConnect` with the IP address, before anything is sent. */
   watch(socket: Socket, onConnect: (address: string) => void): void {
     this.#socket = socket
+    const read = socket.read.bind(socket)
+    // The parser of undici reads with this method.
+    socket.read = (size?: number): Buffer | null => {
+      const bytes: Buffer | null = read(size)
+      if (bytes !== null) this.statusReader?.read(bytes)
+      return bytes
+    }
     socket.once('lookup', (error) => {
       if (!error) this.lookedUpAt = performance.now()
     })
@@ -178,7 +188,8 @@ function guardedConnector(
 const lookupAccountId = new AsyncLocalStorage<string>()
 
 /** Refuses a name when any of its IP addresses is blocked: we do not choose the one that is
- *  connected to. */
+ *  connected to. For localhost, it leaves out the blocked ones if another one is permitted: the hosts
+ *  file often has 127.0.0.1 and ::1, and the operator permits one of them. */
 function guardedLookup(protocol: string, allow: Cidr[], lookup: Lookup): LookupFunction {
   return (
     hostname: string,
@@ -189,13 +200,13 @@ function guardedLookup(protocol: string, allow: Cidr[], lookup: Lookup): LookupF
     const accountId = lookupAccountId.getStore() ?? ''
     lookup(hostname, { family, accountId }, (error, addresses) => {
       if (error) return callback(error, [])
-      const blocked = addresses
-        .map(({ address }) => findRefusal(address, protocol, allow))
-        .find((each) => each !== undefined)
-      if (blocked) return callback(blocked, [])
-      const [first] = addresses
+      const refusals = addresses.map(({ address }) => findRefusal(address, protocol, allow))
+      const permitted = addresses.filter((_, index) => !refusals[index])
+      const blocked = refusals.find((each) => each !== undefined)
+      const [first] = permitted
+      if (blocked && !(first && isLocalhost(hostname))) return callback(blocked, [])
       if (!first) return callback(new Error(`${hostname} has no IP address.`), [])
-      return options.all ? callback(null, addresses) : callback(null, first.address, first.family)
+      return options.all ? callback(null, permitted) : callback(null, first.address, first.family)
     })
   }
 }

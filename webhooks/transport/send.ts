@@ -1,16 +1,18 @@
 /** Sends one request. No other file sends requests to endpoints. */
+import { AssertionError } from 'node:assert'
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Agent, type Dispatcher, errors } from 'undici'
 import type { Phases, SendResult } from '../../records/attempt.ts'
 import { BlockedAddress } from './egress.ts'
 import { type Connection, Trace, type TracedOptions } from './guarded-agent.ts'
+import { StatusReader } from './status-reader.ts'
 
 interface SendRequest {
   accountId: string
   url: string
   headers: Record<string, string>
   body: Buffer
-  /** From the start of connecting to the status. The body is read until the same deadline. */
+  /** From the start of connecting to the status. The rest is read until the same deadline. */
   timeoutMs: number
 }
 
@@ -42,6 +44,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined
   #connection: Connection | undefined
   #respondedAt: number | undefined
+  /** Knows the status, too, if the rest of the response is not valid. */
+  readonly #statusReader = new StatusReader()
   #response: { status: number; responseHeaders: Record<string, string> } | undefined
   readonly #chunks: Buffer[] = []
   #bytes = 0
@@ -80,6 +84,8 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
+    const { connection } = this.#trace
+    if (connection) connection.statusReader = this.#statusReader
     if (this.#stoppedBy) controller.abort(this.#stoppedBy)
   }
 
@@ -128,12 +134,12 @@ class Exchange implements Dispatcher.DispatchHandler {
     clearTimeout(this.#timer)
     const endedAt = performance.now()
     this.#connection ??= this.#trace.connection
-    const response = this.#response
-      ? { ...this.#response, responseBody: storableText(this.#chunks) }
-      : NO_RESPONSE
+    const status = this.#response?.status ?? this.#statusReader.status ?? null
     this.#resolve({
-      ...response,
-      ...this.#classify(error),
+      status,
+      responseHeaders: this.#response?.responseHeaders ?? null,
+      responseBody: this.#response ? storableText(this.#chunks) : null,
+      ...(status === null ? this.#explain(error) : judge(status)),
       startedAt: this.#startedAtEpochMs,
       durationMs: Math.round(endedAt - this.#startedAt),
       address: this.#connection?.address ?? null,
@@ -145,33 +151,35 @@ class Exchange implements Dispatcher.DispatchHandler {
     })
   }
 
-  /** The status decides the outcome, whatever happens to the body (service-spec §6 "Delivery
-   *  rules"). */
-  #classify(error: Error | undefined): Pick<SendResult, 'outcome' | 'error'> {
-    const { url, timeoutMs } = this.#request
-    if (this.#response) {
-      const { status } = this.#response
-      if (status >= 200 && status < 300) return { outcome: 'success', error: null }
-      if (status >= 300 && status < 400)
-        return {
-          outcome: 'http_error',
-          error: `The endpoint redirected (${status}). Redirects are not followed.`,
-        }
-      return { outcome: 'http_error', error: `The endpoint responded with status ${status}.` }
-    }
-    const blocked = causes(error).find((cause) => cause instanceof BlockedAddress)
+  /** Why there is no status. */
+  #explain(error: Error | undefined): Verdict {
+    const chain = causes(error)
+    const blocked = chain.find((cause) => cause instanceof BlockedAddress)
     if (blocked) return { outcome: 'blocked', error: blocked.message }
+    const { url, timeoutMs } = this.#request
     const host = new URL(url).hostname
     if (this.#stoppedBy instanceof TimedOut)
       return {
         outcome: 'timeout',
         error: `${unfinishedStep(this.#connection, host)} within ${formatSeconds(timeoutMs)}.`,
       }
-    return { outcome: 'unreachable', error: explain(error, host) }
+    const problem = chain.map(explainProtocol).find((sentence) => sentence !== undefined)
+    if (problem !== undefined) return { outcome: 'invalid_response', error: problem }
+    return { outcome: 'unreachable', error: explainConnection(chain, host) }
   }
 }
 
-const NO_RESPONSE = { status: null, responseHeaders: null, responseBody: null }
+type Verdict = Pick<SendResult, 'outcome' | 'error'>
+
+/** The status decides the outcome, whatever follows it (service-spec §6 "Delivery rules"). */
+function judge(status: number): Verdict {
+  if (status < 300) return { outcome: 'success', error: null }
+  const error =
+    status < 400
+      ? `The endpoint redirected (${status}). Redirects are not followed.`
+      : `The endpoint responded with status ${status}.`
+  return { outcome: 'http_error', error }
+}
 
 /** Each phase lasts until the next one starts, and the last phase until the attempt ends. */
 function measurePhases(
@@ -237,7 +245,7 @@ function causes(error: unknown, depth = 0): Error[] {
   return [error, ...[error.cause, ...inner].flatMap((cause) => causes(cause, depth + 1))]
 }
 
-/** Error codes of Node (system, DNS, TLS, HTTP) and undici, explained to the owner of the
+/** Error codes of Node (system, DNS, TLS) and undici, explained to the owner of the
  *  endpoint. */
 const SENTENCES: Record<string, (host: string) => string> = {
   ECONNREFUSED: (host) => `Connection refused: nothing listens at ${host}.`,
@@ -265,37 +273,34 @@ const SENTENCES: Record<string, (host: string) => string> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: () =>
     'The certificate is from an authority that is not trusted, or its chain is incomplete.',
   ERR_TLS_CERT_ALTNAME_INVALID: (host) => `The certificate of the endpoint is not for ${host}.`,
-  // From undici, for a status below 100.
-  ERR_ASSERTION: () => 'The response is not valid HTTP/1.1.',
-  UND_ERR_HEADERS_OVERFLOW: () => 'The headers of the response are too large.',
 }
 
-/** Explains errors about a response: those of undici, and `TooManyInterimResponses`. */
+const NOT_HTTP = [
+  errors.HTTPParserError,
+  errors.ResponseContentLengthMismatchError,
+  // undici throws it for a status below 100.
+  AssertionError,
+]
+
+/** Explains a response that has no valid status line. Undefined: the error is of another kind. */
 function explainProtocol(error: Error): string | undefined {
   if (error instanceof TooManyInterimResponses)
     return 'The endpoint sent only interim responses (1xx), more than 100 of them.'
-  if (error instanceof errors.HTTPParserError) return 'The response is not valid HTTP/1.1.'
-  if (error instanceof errors.ResponseContentLengthMismatchError)
-    return 'The length of the response does not match its Content-Length.'
-  if (error instanceof errors.SocketError && error.message === 'bad response')
-    return 'The endpoint responded with 100 Continue, which was not requested.'
+  if (error instanceof errors.HeadersOverflowError)
+    return 'The headers of the interim responses (1xx) are too large.'
   if (error instanceof errors.SocketError && error.message === 'bad upgrade')
     return 'The endpoint responded with 101 Switching Protocols, which was not requested.'
-  return undefined
+  const isNotHttp = NOT_HTTP.some((kind) => error instanceof kind)
+  return isNotHttp ? 'The response is not valid HTTP/1.1.' : undefined
 }
 
-function explain(error: unknown, host: string): string {
-  const chain = causes(error)
-  for (const cause of chain) {
-    const sentence =
-      explainProtocol(cause) ?? SENTENCES['code' in cause ? String(cause.code) : '']?.(host)
-    if (sentence) return sentence
-  }
-  const isTlsError = chain.some(
-    (cause) => 'code' in cause && /^(EPROTO|ERR_SSL_|ERR_TLS_)/.test(String(cause.code)),
-  )
-  if (isTlsError) return 'The TLS handshake failed.'
-  return storable(`The request failed: ${error instanceof Error ? error.message : String(error)}`)
+function explainConnection(chain: Error[], host: string): string {
+  const code = (cause: Error): string => ('code' in cause ? String(cause.code) : '')
+  const sentence = chain.map((cause) => SENTENCES[code(cause)]).find((each) => each !== undefined)
+  if (sentence) return sentence(host)
+  if (chain.some((cause) => /^(EPROTO|ERR_SSL_|ERR_TLS_)/.test(code(cause))))
+    return 'The TLS handshake failed.'
+  return storable(`The request failed: ${chain[0]?.message}`)
 }
 
 /** The step that was not finished at the deadline, as the start of a sentence. */

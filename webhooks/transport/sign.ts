@@ -17,6 +17,8 @@ export function deliveryHeaders(
 ): Record<string, string> {
   return {
     'content-type': 'application/json',
+    // Some firewalls refuse requests without it, for example rule 920300 of the OWASP CRS.
+    accept: '*/*',
     'user-agent': 'Muster-Webhooks/1',
     'x-event-id': eventId ?? id,
     ...signatureHeaders(keys, id, body, now),

@@ -91,6 +91,7 @@ function deliveryRow(visit: Visit, webhook: Webhook, row: LogRow): Html {
 const NO_RESPONSE: Record<Exclude<Outcome, 'success' | 'http_error'>, string> = {
   timeout: 'Timeout',
   unreachable: 'No response',
+  invalid_response: 'Invalid response',
   blocked: 'Blocked',
 }
 
