@@ -22,16 +22,17 @@ export async function checkAccounts({ db }: Installation): Promise<Findings> {
   return ok(`Accounts: ${accounts}, suspended: ${suspended}, being deleted: ${deleting}.`)
 }
 
-/** Finds enabled webhooks whose current signing secret no key can read. */
+/** Finds enabled webhooks whose current signing secret, or a header, no key can read. */
 export async function checkWebhooks({ db, config }: Installation): Promise<Findings> {
   const unreadable: string[] = []
   let count = 0
   let afterId: string | undefined
   do {
     const webhooks = await listSealedSecrets(db.read, { afterId, limit: WEBHOOKS_PER_QUERY })
-    for (const { id, current } of webhooks.filter(({ enabled }) => enabled)) {
+    for (const { id, current, headers } of webhooks.filter(({ enabled }) => enabled)) {
       count++
-      if (!canOpen(config, id, current)) unreadable.push(id)
+      const secrets = [current, ...Object.values(headers)]
+      if (!secrets.every((sealed) => canOpen(config, id, sealed))) unreadable.push(id)
     }
     afterId = webhooks.at(-1)?.id
   } while (afterId !== undefined)
@@ -40,9 +41,10 @@ export async function checkWebhooks({ db, config }: Installation): Promise<Findi
   const names = unreadable.slice(0, MAX_NAMED_WEBHOOKS).join(', ')
   const others = unreadable.length - MAX_NAMED_WEBHOOKS
   return problem(
-    'The signing secrets of these webhooks cannot be read, so their deliveries are paused: ' +
+    'The signing secrets or headers of these webhooks cannot be read, so their deliveries are paused: ' +
       `${names}${others > 0 ? ` and ${others} more` : ''}.`,
-    'Restore the key. Or rotate each secret: "muster webhook rotate ID", then the same with --activate.',
+    'Restore the key. Or rotate each secret: "muster webhook rotate ID", then the same with --activate. ' +
+      'Then set the headers again: "muster webhook update ID --header".',
   )
 }
 

@@ -68,8 +68,9 @@ function formatResult({ config }: CommandDatabase, { webhooks, unreadable }: Ree
         'backups.',
     ...(unreadable.length > 0
       ? [
-          'No key can read the signing secrets of these webhooks, so their deliveries are paused. For each ' +
-            'webhook, run the command below, then run it again with --activate:',
+          'No key can read the secrets of these webhooks, so their deliveries are paused. For each webhook, ' +
+            'run the command below, then run it again with --activate. If the webhook has headers of its own, ' +
+            'set them again with "muster webhook update ID --header":',
           ...unreadable.map((id) => `  muster webhook rotate ${id}`),
         ]
       : []),
@@ -104,6 +105,7 @@ const reset = databaseCommand({
         'secret of each webhook, in the console or with:',
         '  muster webhook rotate ID',
         '  muster webhook rotate ID --activate',
+        'Set the headers of webhooks again, too:  muster webhook update ID --header',
       ].join('\n'),
     }
   },

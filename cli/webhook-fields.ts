@@ -1,10 +1,11 @@
 /** The fields of a webhook, as options of commands. */
-import { Option } from 'commander'
+import { type Command, Option } from 'commander'
 import { Refused } from '../errors.ts'
 import { eventTypes } from '../generated/events.ts'
 import { parseName } from '../records/names.ts'
 import { orderings } from '../records/subscriptions.ts'
 import type { Config } from '../server/config.ts'
+import { assertHeader, parseHeaderLines } from '../webhooks/transport/custom-headers.ts'
 import { parseWebhookUrl, UnpermittedUrl } from '../webhooks/transport/egress.ts'
 import { UsageError } from './shell.ts'
 
@@ -16,6 +17,24 @@ export function newOrderingOption(): Option {
     '--ordering <ordering>',
     'by_resource: send the events of each resource in order, each after the previous one is delivered or failed',
   ).choices(orderings)
+}
+
+/** Adds `--header`, which can be repeated. */
+export function addHeaderOption(command: Command): Command {
+  return command.option(
+    '--header <line>',
+    "a header of each request, for example 'X-Api-Key: value'; can be repeated",
+    collect,
+  )
+}
+
+export const collect = (value: string, previous: string[] = []): string[] => [...previous, value]
+
+/** The values by name. Throws `Refused`. */
+export function readHeaders(lines: string[]): Record<string, string> {
+  const headers = parseHeaderLines(lines)
+  for (const [name, value] of Object.entries(headers)) assertHeader(name, value)
+  return headers
 }
 
 /** Returns the description trimmed; it may be empty. Throws `Refused` when it is too long or

@@ -57,6 +57,7 @@ function toDocument({ webhook, health }: ListedWebhook) {
     description: webhook.description,
     event_types: webhook.eventTypes,
     ordering: webhook.ordering,
+    header_names: webhook.headerNames,
     enabled: webhook.enabled,
     disabled_at: formatTime(webhook.disabledAt),
     has_next_secret: webhook.hasNextSecret,

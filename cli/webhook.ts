@@ -1,10 +1,16 @@
 import { Refused } from '../errors.ts'
 import { accountTransaction, readScope } from '../records/database/scope.ts'
 import type { Ordering } from '../records/subscriptions.ts'
-import { disableWebhook, enableWebhook, findWebhook, insertWebhook } from '../records/webhooks.ts'
+import {
+  disableWebhook,
+  enableWebhook,
+  findWebhook,
+  insertWebhook,
+  updateWebhook,
+} from '../records/webhooks.ts'
 import { selectMissedEvents } from '../webhooks/bulk.ts'
 import { emitTest } from '../webhooks/emit.ts'
-import { findSealingKey } from '../webhooks/secret-keys.ts'
+import { findSealingKey, sealHeaders } from '../webhooks/secret-keys.ts'
 import { newSecret, sealSecret } from '../webhooks/transport/secret.ts'
 import { auditWebhook } from './audit.ts'
 import {
@@ -19,9 +25,11 @@ import { ACCOUNT_MEANING, lookUpAccount, lookUpWebhookAccount } from './lookup.t
 import { checkAll } from './shell.ts'
 import { remove, update } from './webhook-changes.ts'
 import {
+  addHeaderOption,
   newOrderingOption,
   parseEventTypes,
   readDescription,
+  readHeaders,
   readWebhookUrl,
   URL_MEANING,
 } from './webhook-fields.ts'
@@ -34,6 +42,7 @@ interface CreateOptions {
   events: string
   ordering: Ordering
   description?: string
+  header?: string[]
 }
 
 const CREATE = 'muster webhook create --account ID --url https://example.com/webhooks'
@@ -43,25 +52,28 @@ const create = databaseCommand({
   summary: 'create a webhook',
   description: 'Create a webhook in an account. Prints its signing secret, which is shown once.',
   declare: (command) =>
-    command
-      .requiredOption('--account <account>', ACCOUNT_MEANING)
-      .requiredOption('--url <url>', URL_MEANING)
-      .requiredOption(
-        '--events <list>',
-        "event types, for example participant.created,task.completed, or '*' for all",
-      )
-      .addOption(newOrderingOption().default('none'))
-      .option('--description <text>', 'a name for the webhook'),
+    addHeaderOption(
+      command
+        .requiredOption('--account <account>', ACCOUNT_MEANING)
+        .requiredOption('--url <url>', URL_MEANING)
+        .requiredOption(
+          '--events <list>',
+          "event types, for example participant.created,task.completed, or '*' for all",
+        )
+        .addOption(newOrderingOption().default('none'))
+        .option('--description <text>', 'a name for the webhook'),
+    ),
   examples: [
     `${CREATE} --events '*'`,
     `${CREATE} --events participant.created,task.completed --description "Order system"`,
   ],
   async run({ db, config, now }, options: CreateOptions) {
     const { ordering } = options
-    const [eventTypes, url, description] = checkAll(
+    const [eventTypes, url, description, headers] = checkAll(
       () => parseEventTypes(options.events),
       () => readWebhookUrl(options.url, config),
       () => readDescription(options.description ?? ''),
+      () => readHeaders(options.header ?? []),
     )
     const { id: accountId } = await lookUpAccount(db, options.account)
     const secret = newSecret()
@@ -73,7 +85,10 @@ const create = databaseCommand({
         (id) => sealSecret(key, id, secret),
         now(),
       )
-      const details = { url, event_types: eventTypes }
+      const sealedHeaders = await sealHeaders(scope.trx, config.secretKeys, created.id, headers)
+      await updateWebhook(scope, created.id, { headers: sealedHeaders }, now())
+      const headerNames = Object.keys(headers)
+      const details = { url, event_types: eventTypes, headers: headerNames.join(', ') }
       await auditWebhook(scope, created, { verb: 'created', details }, now())
       return created
     })

@@ -10,6 +10,8 @@ export interface AttemptWebhook {
   /** With the port. */
   host: string
   sealedSecret: string
+  /** The headers that users added: encrypted values by name. */
+  sealedHeaders: Record<string, string>
   enabled: boolean
   deleted: boolean
   /** The account is suspended. */
@@ -48,6 +50,7 @@ interface WebhookRow {
   id: string
   url: string
   secret_encrypted: string
+  headers_encrypted: string
   enabled: boolean | number
   deleted_at: number | null
   suspended_at: number | null
@@ -80,7 +83,8 @@ export async function loadRequests(
     () =>
       select<WebhookRow>(
         sql,
-        `select id, url, secret_encrypted, enabled, deleted_at, suspended_at, ${ARE_PAUSED} as paused
+        `select id, url, secret_encrypted, headers_encrypted, enabled, deleted_at, suspended_at,
+           ${ARE_PAUSED} as paused
          from webhooks where ${isWebhook.sql} ${dialect === 'postgres' ? 'for share skip locked' : ''}`,
         isWebhook.bindings,
       ),
@@ -108,6 +112,7 @@ function webhookFromRow(row: WebhookRow): AttemptWebhook {
     url: row.url,
     host: hostOf(row.url),
     sealedSecret: row.secret_encrypted,
+    sealedHeaders: JSON.parse(row.headers_encrypted),
     enabled: Boolean(row.enabled),
     deleted: row.deleted_at !== null,
     suspended: row.suspended_at !== null,

@@ -1,4 +1,4 @@
-/** The signing secrets of webhooks, encrypted. */
+/** The secrets of webhooks, encrypted: signing secrets, and values of headers. */
 import { Refused } from '../errors.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
@@ -11,7 +11,7 @@ import {
   type WebhookRow,
 } from './webhooks.ts'
 
-/** The encrypted secrets of a webhook. */
+/** The encrypted signing secrets of a webhook. */
 export interface SealedSecrets {
   current: string
   next: string | null
@@ -24,13 +24,19 @@ export class NoNextSecret extends Refused {
   }
 }
 
-/** The encrypted current secret of each enabled webhook, by ID. */
-export async function listEnabledSecrets(scope: Scope): Promise<Map<string, string>> {
-  const rows: Pick<WebhookRow, 'id' | 'secret_encrypted'>[] = await notDeleted(scope)
-    .where({ enabled: true })
-    .select('id', 'secret_encrypted')
-  return new Map(rows.map((row) => [row.id, row.secret_encrypted]))
+/** What the attempts of each enabled webhook need, by ID: the current signing secret, and the values
+ *  of the headers, encrypted. */
+export async function listEnabledSecrets(scope: Scope): Promise<Map<string, string[]>> {
+  const rows: Pick<WebhookRow, 'id' | 'secret_encrypted' | 'headers_encrypted'>[] =
+    await notDeleted(scope)
+      .where({ enabled: true })
+      .select('id', 'secret_encrypted', 'headers_encrypted')
+  return new Map(
+    rows.map((row) => [row.id, [row.secret_encrypted, ...sealedValues(row.headers_encrypted)]]),
+  )
 }
+
+const sealedValues = (headers: string): string[] => Object.values(JSON.parse(headers))
 
 export async function findSealedSecrets(
   scope: Scope,
@@ -41,7 +47,12 @@ export async function findSealedSecrets(
   return row && { current: row.secret_encrypted, next: row.next_secret_encrypted }
 }
 
-interface WebhookSecrets extends SealedSecrets {
+interface AllSecrets extends SealedSecrets {
+  /** Encrypted values by name. */
+  headers: Record<string, string>
+}
+
+interface WebhookSecrets extends AllSecrets {
   id: string
   enabled: boolean
 }
@@ -65,22 +76,30 @@ export async function listSealedSecrets(
     .where('id', '>', afterId)
     .orderBy('id')
     .limit(limit)
-    .select('id', 'enabled', 'secret_encrypted as current', 'next_secret_encrypted as next')
-  const rows: (SealedSecrets & { id: string; enabled: boolean | number })[] = await (forUpdate
-    ? query.forUpdate()
-    : query)
-  return rows.map((row) => ({ ...row, enabled: Boolean(row.enabled) }))
+    .select('id', 'enabled', 'secret_encrypted', 'next_secret_encrypted', 'headers_encrypted')
+  const rows: WebhookRow[] = await (forUpdate ? query.forUpdate() : query)
+  return rows.map((row) => ({
+    id: row.id,
+    enabled: Boolean(row.enabled),
+    current: row.secret_encrypted,
+    next: row.next_secret_encrypted,
+    headers: JSON.parse(row.headers_encrypted),
+  }))
 }
 
 /** Stores the same secrets, encrypted with another key. */
 export async function updateSealedSecrets(
   sql: Sql,
   id: string,
-  { current, next }: SealedSecrets,
+  { current, next, headers }: AllSecrets,
 ): Promise<void> {
   await sql('webhooks')
     .where({ id })
-    .update({ secret_encrypted: current, next_secret_encrypted: next })
+    .update({
+      secret_encrypted: current,
+      next_secret_encrypted: next,
+      headers_encrypted: JSON.stringify(headers),
+    })
 }
 
 /** Stores the next secret beside the current one. Replaces an earlier next secret. */

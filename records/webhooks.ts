@@ -19,6 +19,8 @@ export interface Webhook {
   /** `['*']`: all types, including future ones. */
   eventTypes: string[]
   ordering: Ordering
+  /** The headers that users added to the requests. */
+  headerNames: string[]
   enabled: boolean
   /** When the webhook was last disabled. Stays when the webhook is enabled again. */
   disabledAt: number | null
@@ -44,6 +46,8 @@ export interface WebhookRow {
   suspended_at: number | null
   secret_encrypted: string
   next_secret_encrypted: string | null
+  /** JSON: encrypted values by name. */
+  headers_encrypted: string
   created_by: string | null
   created_at: number
   updated_at: number
@@ -57,6 +61,7 @@ function webhookFromRow(row: WebhookRow): Webhook {
     description: row.description,
     eventTypes: JSON.parse(row.event_types) as string[],
     ordering: row.ordering,
+    headerNames: Object.keys(JSON.parse(row.headers_encrypted)),
     enabled: Boolean(row.enabled),
     disabledAt: row.disabled_at,
     suspendedAt: row.suspended_at,
@@ -73,6 +78,15 @@ export class TooManyWebhooks extends Refused {
     super(`An account may have at most ${countNoun(limit, 'webhook')}. Delete one first.`)
   }
 }
+
+export class TooManyHeaders extends Refused {
+  override name = 'TooManyHeaders'
+  constructor() {
+    super(`A webhook may have at most ${MAX_HEADERS} headers. Remove one first.`)
+  }
+}
+
+const MAX_HEADERS = 20
 
 export interface NewWebhook {
   url: string
@@ -108,6 +122,7 @@ export async function insertWebhook(
     suspended_at: account?.suspendedAt ?? null,
     secret_encrypted: seal(id),
     next_secret_encrypted: null,
+    headers_encrypted: '{}',
     created_by: webhook.createdBy,
     created_at: now.getTime(),
     updated_at: now.getTime(),
@@ -145,35 +160,76 @@ export function webhookTarget(webhook: Webhook): AuditTarget {
   return { type: 'webhook', id: webhook.id, name: webhookName(webhook) }
 }
 
-/** The fields that users change, for the details of an audit entry. */
-export const toAuditDetails = ({ url, description, eventTypes, ordering }: Webhook) => ({
+/** The fields that users change, for the details of an audit entry. Of headers it has the names, and
+ *  says which of them have got a value by the change. */
+export const toAuditDetails = (
+  { url, description, eventTypes, ordering, headerNames }: Webhook,
+  changedHeaders: SealedHeaderChange = {},
+) => ({
   url,
   description,
   event_types: eventTypes.join(', '),
   ordering,
+  headers: headerNames
+    .map((name) => (changedHeaders[name] ? `${name} (new value)` : name))
+    .join(', '),
 })
 
 export function countWebhooks(sql: Sql): Promise<number> {
   return countFound(sql('webhooks').whereNull('deleted_at'))
 }
 
+/** Encrypted values by name. Null removes the header. */
+type SealedHeaderChange = Record<string, string | null>
+
 interface WebhookChange {
   url?: string
   description?: string
   eventTypes?: string[]
   ordering?: Ordering
+  /** Other headers stay. */
+  headers?: SealedHeaderChange
 }
 
+/** Throws `TooManyHeaders`. */
 export async function updateWebhook(
   scope: WriteScope,
   id: string,
-  { url, description, eventTypes, ordering }: WebhookChange,
+  { url, description, eventTypes, ordering, headers }: WebhookChange,
   now: Date,
 ): Promise<Webhook | undefined> {
   const before = url === undefined ? undefined : await findWebhook(scope, id)
   if (before && before.url !== url) await endOutage(scope.sql, id)
   const event_types = eventTypes && JSON.stringify(eventTypes)
-  return updateColumns(scope, id, now, { url, description, event_types, ordering })
+  const headers_encrypted = headers && JSON.stringify(await mergeHeaders(scope, id, headers))
+  return updateColumns(scope, id, now, {
+    url,
+    description,
+    event_types,
+    ordering,
+    headers_encrypted,
+  })
+}
+
+/** Locks the webhook, so that concurrent changes of two headers are both stored. */
+async function mergeHeaders(
+  scope: WriteScope,
+  id: string,
+  change: SealedHeaderChange,
+): Promise<SealedHeaderChange> {
+  const row: Pick<WebhookRow, 'headers_encrypted'> | undefined = await notDeleted(scope)
+    .where({ id })
+    .forNoKeyUpdate()
+    .first('headers_encrypted')
+  const stored: SealedHeaderChange = JSON.parse(row?.headers_encrypted ?? '{}')
+  // Names are case-insensitive: RFC 9110 §5.1.
+  const changed = new Set(Object.keys(change).map((name) => name.toLowerCase()))
+  const merged = [
+    ...Object.entries(stored).filter(([name]) => !changed.has(name.toLowerCase())),
+    ...Object.entries(change).filter(([, value]) => value !== null),
+  ]
+  if (merged.length > MAX_HEADERS) throw new TooManyHeaders()
+  return Object.fromEntries(merged)
 }
 
 /** Enables a webhook, ends its outage, and resumes the bulk jobs that were paused because it was
@@ -214,7 +270,7 @@ export async function lockWebhook(scope: WriteScope, id: string): Promise<Webhoo
   return row && webhookFromRow(row)
 }
 
-/** Ends pending and retrying deliveries as failed. Erases the secrets, because no attempt starts
+/** Ends pending and retrying deliveries as failed. Erases the secrets and headers, because no attempt starts
  *  after the commit. The other columns stay for the log of the deliveries. */
 export async function deleteWebhook(
   scope: WriteScope,
@@ -226,6 +282,7 @@ export async function deleteWebhook(
     deleted_at: now.getTime(),
     secret_encrypted: '',
     next_secret_encrypted: null,
+    headers_encrypted: '{}',
   })
   if (webhook) await endUnfinishedDeliveries(scope, id, 'webhook_deleted', now)
   return webhook

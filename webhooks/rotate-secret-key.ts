@@ -86,15 +86,21 @@ async function reencryptBatch(
   const key = await findSealingKey(trx, keys)
   const rows = await listSealedSecrets(trx.sql, { afterId, limit: BATCH_SIZE, forUpdate: true })
   const unreadable: string[] = []
-  for (const { id, current, next } of rows) {
-    const reseal = (sealed: string): string =>
-      openWithKey(key, id, sealed) === undefined
-        ? sealSecret(key, id, openSecret(keys, id, sealed))
-        : sealed
+  for (const { id, current, next, headers } of rows) {
+    let isChanged = false
+    const reseal = (sealed: string): string => {
+      if (openWithKey(key, id, sealed) !== undefined) return sealed
+      isChanged = true
+      return sealSecret(key, id, openSecret(keys, id, sealed))
+    }
+    const resealHeader = ([name, value]: [string, string]) => [name, reseal(value)] as const
     try {
-      const resealed = { current: reseal(current), next: next === null ? null : reseal(next) }
-      if (resealed.current !== current || resealed.next !== next)
-        await updateSealedSecrets(trx.sql, id, resealed)
+      const resealed = {
+        current: reseal(current),
+        next: next === null ? null : reseal(next),
+        headers: Object.fromEntries(Object.entries(headers).map(resealHeader)),
+      }
+      if (isChanged) await updateSealedSecrets(trx.sql, id, resealed)
     } catch (error) {
       if (!(error instanceof SecretUnreadable)) throw error
       unreadable.push(id)

@@ -9,7 +9,14 @@ import {
   type SecretKeyState,
 } from '../records/secret-keys.ts'
 import { listSealedSecrets } from '../records/webhook-secrets.ts'
-import { checkValueOf, listKeys, openWithKey, type SecretKeys } from './transport/secret.ts'
+import type { HeaderChange } from './transport/custom-headers.ts'
+import {
+  checkValueOf,
+  listKeys,
+  openWithKey,
+  type SecretKeys,
+  sealSecret,
+} from './transport/secret.ts'
 
 type TrxSql = Pick<Trx, 'dialect' | 'sql'>
 
@@ -40,6 +47,22 @@ export async function findSealingKey(trx: TrxSql, keys: SecretKeys): Promise<str
   const key = findKey(keys, current)
   if (key === undefined) throw new WrongSecretKey(describeWrongKey(keys))
   return key
+}
+
+/** Encrypts the values of headers for `updateWebhook`. Throws `WrongSecretKey` like
+ *  `findSealingKey`, but needs no key if there is nothing to encrypt. */
+export async function sealHeaders(
+  trx: TrxSql,
+  keys: SecretKeys,
+  webhookId: string,
+  change: HeaderChange,
+): Promise<HeaderChange> {
+  const headers = Object.entries(change)
+  if (headers.every(([, value]) => value === null)) return change
+  const key = await findSealingKey(trx, keys)
+  return Object.fromEntries(
+    headers.map(([name, value]) => [name, value && sealSecret(key, webhookId, value)]),
+  )
 }
 
 /** Locks the state until the end of the transaction, and returns it if the keys fit. Otherwise

@@ -157,7 +157,7 @@ const DEFECTS: Defect[] = [
     },
     level: 'problem',
     check: 'webhooks',
-    text: /^The signing secrets of these webhooks cannot be read, so their deliveries are paused: [\w-]{36}\.$/,
+    text: /^The signing secrets or headers of these webhooks cannot be read, so their deliveries are paused: [\w-]{36}\.$/,
   },
   {
     state: 'paused deliveries',

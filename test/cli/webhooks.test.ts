@@ -134,6 +134,28 @@ describe('webhook create', () => {
   })
 })
 
+describe('webhook update', () => {
+  it('--header and --remove-header: change the headers, and nothing shows their values', async () => {
+    await using muster = await newMuster()
+    const { account_id: accountId } = await newAccount(muster)
+    const first = ['--header', 'X-Api-Key: first-value', '--header', 'X-Old: old-value']
+    const { id } = await createWebhook(muster, accountId, '*', ...first)
+    const update = ['webhook', 'update', id]
+    const change = ['--header', 'x-api-key: second-value', '--remove-header', 'X-Old']
+    expect(await muster.json([...update, ...change])).toEqual({
+      id,
+      changes: { headers: { from: 'X-Api-Key, X-Old', to: 'x-api-key (new value)' } },
+    })
+    const [listed] = await muster.json(['webhook', 'list'])
+    expect(listed).toMatchObject({ header_names: ['x-api-key'] })
+    expect(JSON.stringify(listed)).not.toContain('value')
+    expect(await muster.run([...update, '--header', 'Host: a'])).toMatchObject({
+      status: 1,
+      stderr: 'Muster sets the header Host itself. Use another name.\n',
+    })
+  })
+})
+
 describe('webhook list', () => {
   it('lists the webhooks with their health, without secrets', async () => {
     await using muster = await newMuster()

@@ -23,7 +23,7 @@ describe('the signing secret', () => {
     for (const path of ['/webhooks', `/webhooks/${id}`, `/webhooks/${id}/settings`])
       expect(await isPaused(path)).toBe(true)
     expect(mainText((await admin.visitor.get(`/webhooks/${id}`)).text)).toContain(
-      'Deliveries are paused: the signing secret cannot be read. No delivery is lost.',
+      'Deliveries are paused: the signing secret or a header cannot be read. No delivery is lost.',
     )
     const revealed = await admin.visitor.submit(`/webhooks/${id}/secret`, { password: PASSWORD })
     expect(revealed.text).toContain('The signing secret cannot be read')

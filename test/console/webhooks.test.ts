@@ -180,14 +180,18 @@ describe('a webhook', () => {
       description: `<script>alert(1)</script>${'x'.repeat(200)}`,
       event_types: ['task.created', 'task.exploded'],
       ordering: 'sideways',
+      headers: 'Host: example.com',
     }
     const answer = await admin.visitor.post('/webhooks', wrong)
     expect(answer.status).toBe(422)
     expect(fieldErrors(answer.text)).toEqual({
-      url: 'The URL must point to a public IP address, and 169.254.169.254 is not public.',
+      url:
+        'The URL must point to a public IP address, and 169.254.169.254 is not public. ' +
+        'An operator can permit it with WEBHOOK_ALLOW_ADDRESSES.',
       description: 'The description must be at most 200 characters long.',
       event_types: 'There is no event “task.exploded”.',
       ordering: 'Choose an order.',
+      headers: 'Muster sets the header Host itself. Use another name.',
     })
     expect(answer.text).not.toContain('<script>alert')
     const { url, description, event_types } = withValues(mainForm(answer.text), {})
@@ -281,6 +285,54 @@ describe('a webhook', () => {
     ])
     const described = { ...changed, description: 'The shop' }
     expect((await admin.visitor.submit(to, described)).text).not.toContain('uses the new URL')
+  })
+
+  it('headers: stored values are never shown, and stay unless a line is replaced or removed', async () => {
+    await using receiver = await startReceiver()
+    const admin = await newWebhookAdmin(app)
+    const created = await admin.visitor.post('/webhooks', {
+      url: receiver.url,
+      event_types: '*',
+      headers: 'Authorization: Bearer first\r\n\r\nX-Api-Key: kept-value\r\nX-Old: removed-value',
+    })
+    readSecret(created)
+    const { id } = await admin.scope.rows('webhooks').first('id')
+    const edit = mainForm((await admin.visitor.get(`/webhooks/${id}/edit`)).text)
+    const form = withValues(edit, {})
+    expect(form.headers).toBe('Authorization: ••••••••\nX-Api-Key: ••••••••\nX-Old: ••••••••')
+    const headers = 'authorization: Bearer second\nX-Api-Key: ••••••••'
+    const saved = await admin.visitor.submit(edit.to, { ...form, headers })
+    expect(saved.text).toContain('Webhook updated.')
+    expect(mainText(saved.text)).toContain('X-Api-Key')
+    const unknown = await admin.visitor.post(edit.to, { ...form, headers: 'X-New: ••••••••' })
+    expect(fieldErrors(unknown.text).headers).toContain('The value of X-New must have')
+
+    await admin.emit()
+    const delivery = await admin.newest(id, 'delivered')
+    expect(receiver.requests[0]?.headers).toMatchObject({
+      authorization: 'Bearer second',
+      'x-api-key': 'kept-value',
+    })
+    expect(receiver.requests[0]?.headers).not.toHaveProperty('x-old')
+    for (const path of ['/edit', '/settings', `/deliveries/${delivery.id}`])
+      expect((await admin.visitor.get(`/webhooks/${id}${path}`)).text, path).not.toMatch(
+        /Bearer|kept-value/,
+      )
+    const entries = await admin.auditEntries()
+    expect(entries).toMatchObject([
+      { details: { headers: 'Authorization, X-Api-Key, X-Old' } },
+      {
+        details: {
+          changes: {
+            headers: {
+              from: 'Authorization, X-Api-Key, X-Old',
+              to: 'X-Api-Key, authorization (new value)',
+            },
+          },
+        },
+      },
+    ])
+    expect(JSON.stringify(entries)).not.toMatch(/Bearer|-value/)
   })
 
   it('more than ten test events within a minute: refused', async () => {

@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, inject, test } from 'vitest'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { prepareSecret } from '../../records/webhook-secrets.ts'
-import { deleteWebhook, findWebhookNames } from '../../records/webhooks.ts'
+import { deleteWebhook, findWebhookNames, updateWebhook } from '../../records/webhooks.ts'
 import { sharedApp, startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
 import { runHousekeeping } from '../housekeeping.ts'
 import { newTenant } from '../webhooks/harness.ts'
@@ -210,13 +210,18 @@ describe('every hour', () => {
     const delivery = await tenant.emitOne()
     await tenant.write(async (own) => {
       await prepareSecret(own, webhookId, 'next', new Date())
+      await updateWebhook(own, webhookId, { headers: { 'X-Api-Key': 'sealed' } }, new Date())
       await deleteWebhook(own, webhookId, new Date())
     })
     const secrets = await app.db
       .read('webhooks')
       .where({ id: webhookId })
-      .first('secret_encrypted', 'next_secret_encrypted')
-    expect(secrets).toEqual({ secret_encrypted: '', next_secret_encrypted: null })
+      .first('secret_encrypted', 'next_secret_encrypted', 'headers_encrypted')
+    expect(secrets).toEqual({
+      secret_encrypted: '',
+      next_secret_encrypted: null,
+      headers_encrypted: '{}',
+    })
     await runHousekeeping(app, 'hour')
     expect(await tenant.find(delivery.id)).toMatchObject({ webhookId, state: 'failed' })
     expect(await findWebhookNames(tenant.scope, [webhookId])).toEqual(

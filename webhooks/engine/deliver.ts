@@ -12,6 +12,7 @@ import type { Db } from '../../records/database/open.ts'
 import { withLockedRows } from '../../records/database/transaction.ts'
 import { inClientSpan, type Span, SpanStatusCode } from '../../runtime/tracing.ts'
 import { type AttemptJobs, hasJob } from '../queue/attempt-jobs.ts'
+import type { HeadersOpener } from '../transport/custom-headers.ts'
 import { type SecretOpener, SecretUnreadable, type SigningKeys } from '../transport/secret.ts'
 import { send } from '../transport/send.ts'
 import { deliveryHeaders } from '../transport/sign.ts'
@@ -30,6 +31,7 @@ export interface DeliverOptions {
   store: ResultStore
   agent: Agent
   openSecret: SecretOpener
+  openHeaders: HeadersOpener
   timeoutMs: number
   now: () => Date
   /** Reads the clock behind `now` again. */
@@ -93,7 +95,7 @@ interface StartedAttempts {
    *  or loading failed. */
   remaining: AttemptWith<'lease'>[]
   /** To put back into the queue: all deliveries are paused, the account is suspended, this process
-   *  cannot read the secret, a slow endpoint has too many attempts in flight, or the host has no
+   *  cannot read the secrets, a slow endpoint has too many attempts in flight, or the host has no
    *  free slot. */
   mustWait: AttemptWith<'lease'>[]
 }
@@ -120,10 +122,10 @@ async function startAttempts(
       else if (request.webhook.paused) batch.mustWait.push(attempt)
       else if (!request.webhook.enabled) skip(options, attempt, request, request.webhook)
       else {
-        const keys = openKeysUnlessSuspended(options, request.webhook)
-        if (keys && inFlight.askToStart(attempt, request.webhook.host))
+        const secrets = openUnlessSuspended(options, request.webhook)
+        if (secrets && inFlight.askToStart(attempt, request.webhook.host))
           batch.started.push(
-            makeAttempt(options, attempt, request, { webhook: request.webhook, keys }),
+            makeAttempt(options, attempt, request, { url: request.webhook.url, ...secrets }),
           )
         else batch.mustWait.push(attempt)
       }
@@ -160,35 +162,42 @@ async function keepLeased(
   }
 }
 
-/** Undefined: the account is suspended, or this process cannot read the secret. Then no attempt is
+interface OpenedSecrets {
+  keys: SigningKeys
+  /** The headers that users added. */
+  customHeaders: Record<string, string>
+}
+
+/** Undefined: the account is suspended, or this process cannot read the secrets. Then no attempt is
  *  made, and the webhook is paused in this process. */
-function openKeysUnlessSuspended(
+function openUnlessSuspended(
   options: DeliverOptions,
   webhook: AttemptWebhook,
-): SigningKeys | undefined {
+): OpenedSecrets | undefined {
   const { suspended } = options.inFlight
   if (webhook.suspended) suspended.add(webhook.id)
   else suspended.remove(webhook.id)
-  return webhook.suspended ? undefined : openKeys(options, webhook)
+  return webhook.suspended ? undefined : openSecrets(options, webhook)
 }
 
-/** Undefined: this process cannot read the secret, and has paused the webhook. Another process may
+/** Undefined: this process cannot read the secrets, and has paused the webhook. Another process may
  *  have the key. */
-function openKeys(
-  { openSecret, inFlight, log }: DeliverOptions,
-  { id, sealedSecret }: AttemptWebhook,
-): SigningKeys | undefined {
+function openSecrets(
+  { openSecret, openHeaders, inFlight, log }: DeliverOptions,
+  { id, sealedSecret, sealedHeaders }: AttemptWebhook,
+): OpenedSecrets | undefined {
   try {
     const keys = openSecret(id, sealedSecret)
+    const customHeaders = openHeaders(id, sealedHeaders)
     inFlight.unreadable.remove(id)
-    return keys
+    return { keys, customHeaders }
   } catch (error) {
     if (!(error instanceof SecretUnreadable)) throw error
     if (inFlight.unreadable.add(id))
       log.error(
         { webhook: id },
-        'Deliveries of a webhook are paused: its signing secret cannot be read. ' +
-          'Restore SECRET_KEY, or rotate the signing secret.',
+        'Deliveries of a webhook are paused: its signing secret or its headers cannot be read. ' +
+          'Restore SECRET_KEY, or rotate the signing secret and set the headers again.',
       )
     return undefined
   }
@@ -210,7 +219,7 @@ async function makeAttempt(
   options: DeliverOptions,
   attempt: AttemptWith<'lease'>,
   request: AttemptRequest,
-  { webhook: { url }, keys }: { webhook: AttemptWebhook; keys: SigningKeys },
+  { url, keys, customHeaders }: { url: string } & OpenedSecrets,
 ): Promise<void> {
   const { inFlight, store, now } = options
   const { deliveryId, eventId, orderingKey, trigger } = request
@@ -220,6 +229,7 @@ async function makeAttempt(
   const parent = traceparentOfDelivery(ids, request.traceparent)
   const ended = await inClientSpan('webhook attempt', parent, async (span, traceparent) => {
     const headers = {
+      ...customHeaders,
       ...deliveryHeaders(keys, ids, request.body, startedAt),
       traceparent: traceparent ?? newChildTraceparent(parent),
     }

@@ -14,6 +14,7 @@ import { SLOW_AFTER, SLOW_ATTEMPT_MS } from '../policy/fairness.ts'
 import type { BackgroundJobs } from '../queue/background-jobs.ts'
 import type { QueuePlace } from '../queue/boss.ts'
 import { type Queue, startQueue } from '../queue/queue.ts'
+import { headersOpener } from '../transport/custom-headers.ts'
 import type { Cidr } from '../transport/egress.ts'
 import { guardedAgent } from '../transport/guarded-agent.ts'
 import { newNameLookup } from '../transport/name-lookup.ts'
@@ -165,6 +166,7 @@ function newParts(options: EngineOptions, queue: Queue, now: () => Date) {
   const lookup = newNameLookup({ servers: nameServers })
   const agent = guardedAgent(config.webhookAllowedRanges, { lookup })
   const openSecret = secretOpener(config.secretKeys)
+  const openHeaders = headersOpener(config.secretKeys)
 
   const inFlight = new InFlight()
   const workerSessions = queue.session && new WorkerSessions({ db, jobs, log })
@@ -181,6 +183,7 @@ function newParts(options: EngineOptions, queue: Queue, now: () => Date) {
     store,
     agent,
     openSecret,
+    openHeaders,
     timeoutMs,
     now,
     readClock,

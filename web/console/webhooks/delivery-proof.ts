@@ -22,6 +22,9 @@ import { bytes } from '../format.ts'
 import type { Visit } from '../page.ts'
 import { codeBlock, note } from '../ui.ts'
 
+/** Stands for the value of a header that users added. */
+const HIDDEN_VALUE = '(hidden)'
+
 interface StoredRequest {
   /** Undefined: the body is no longer stored. */
   body?: Buffer
@@ -43,8 +46,9 @@ export async function deliveryProof(
       'The signature cannot be shown because the signing secret cannot be read. Rotate the secret.',
     )
   const shownAt = newest ? new Date(newest.startedAt) : visit.now
-  const shownHeaders = deliveryHeaders(keys, delivery, body, shownAt)
-  const freshHeaders = deliveryHeaders(keys, delivery, body, visit.now)
+  const hidden = Object.fromEntries(webhook.headerNames.map((name) => [name, HIDDEN_VALUE]))
+  const shownHeaders = { ...hidden, ...deliveryHeaders(keys, delivery, body, shownAt) }
+  const freshHeaders = { ...hidden, ...deliveryHeaders(keys, delivery, body, visit.now) }
   const trace = traceparentOfDelivery(delivery, delivery.traceparent)
   const text = body.toString('utf8')
   return [

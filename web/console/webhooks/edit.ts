@@ -10,7 +10,7 @@ import {
   webhookName,
   webhookTarget,
 } from '../../../records/webhooks.ts'
-import { findSealingKey } from '../../../webhooks/secret-keys.ts'
+import { findSealingKey, sealHeaders } from '../../../webhooks/secret-keys.ts'
 import { newSecret, sealSecret } from '../../../webhooks/transport/secret.ts'
 import { type Content, html } from '../../shared/html.ts'
 import { type Errors, formPage, hasErrors } from '../form-fields.ts'
@@ -35,6 +35,7 @@ import { hiddenInput, note } from '../ui.ts'
 import {
   blankWebhook,
   readWebhookForm,
+  toWebhookInput,
   urlError,
   urlVerdict,
   validateWebhook,
@@ -77,7 +78,7 @@ const CREATED_BEFORE =
 async function createWebhook(visit: Visit): Promise<PageResult> {
   const { config, user, now } = visit
   const input = readWebhookForm(visit.form)
-  const { webhook, errors } = validateWebhook(input, config)
+  const { webhook, headers, errors } = validateWebhook(input, config)
   if (hasErrors(errors)) return newWebhookPage(visit, input, errors)
   const secret = newSecret()
   try {
@@ -89,8 +90,10 @@ async function createWebhook(visit: Visit): Promise<PageResult> {
         (id) => sealSecret(key, id, secret),
         now,
       )
-      const target = webhookTarget(inserted)
-      await visit.audit(scope, 'webhook.created', target, toAuditDetails(inserted))
+      const sealedHeaders = await sealHeaders(scope, config.secretKeys, inserted.id, headers)
+      const stored = await updateWebhook(scope, inserted.id, { headers: sealedHeaders }, now)
+      const details = toAuditDetails(stored ?? inserted)
+      await visit.audit(scope, 'webhook.created', webhookTarget(inserted), details)
       return inserted
     })
     return secretShownPage(created, { current: secret }, 'Webhook created', COPY_SECRET)
@@ -120,12 +123,12 @@ async function judgeUrl({ config, user, form, throttles }: Visit): Promise<Conte
 
 function editPage(
   webhook: Webhook,
-  input: WebhookInput = webhook,
+  input: WebhookInput = toWebhookInput(webhook),
   errors: Errors = {},
 ): ConsolePage {
   const to = `/webhooks/${webhook.id}`
   const effect = html`<p class="muted">
-    Scheduled attempts use the new URL. Event types and the order of delivery apply to
+    Scheduled attempts use the new URL and headers. Event types and the order of delivery apply to
     future events.
   </p>`
   return formPage(
@@ -138,13 +141,15 @@ function editPage(
 async function saveWebhook(visit: Visit): Promise<PageResult> {
   const found = await loadWebhook(visit)
   const input = readWebhookForm(visit.form)
-  const { webhook, errors } = validateWebhook(input, visit.config)
+  const { webhook, headers, errors } = validateWebhook(input, visit.config, found.headerNames)
   if (hasErrors(errors)) return editPage(found, input, errors)
   const changes = await visit.change(async (scope) => {
+    const sealedHeaders = await sealHeaders(scope, visit.config.secretKeys, found.id, headers)
     const before = await findWebhook(scope, found.id)
-    const after = await updateWebhook(scope, found.id, webhook, visit.now)
+    const change = { ...webhook, headers: sealedHeaders }
+    const after = await updateWebhook(scope, found.id, change, visit.now)
     if (!before || !after) return visit.ctx.throw(404)
-    const changes = changesBetween(toAuditDetails(before), toAuditDetails(after))
+    const changes = changesBetween(toAuditDetails(before), toAuditDetails(after, sealedHeaders))
     if (changes) await visit.audit(scope, 'webhook.updated', webhookTarget(after), { changes })
     return changes
   })

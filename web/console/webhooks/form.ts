@@ -4,9 +4,21 @@ import { eventTypes } from '../../../generated/events.ts'
 import { parseName } from '../../../records/names.ts'
 import { type Ordering, orderings } from '../../../records/subscriptions.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
+import {
+  assertHeader,
+  type HeaderChange,
+  parseHeaderLines,
+} from '../../../webhooks/transport/custom-headers.ts'
 import { parseWebhookUrl } from '../../../webhooks/transport/egress.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { checkFields, choiceField, choiceInput, type Errors, textField } from '../form-fields.ts'
+import {
+  checkFields,
+  choiceField,
+  choiceInput,
+  type Errors,
+  textArea,
+  textField,
+} from '../form-fields.ts'
 import { replace } from '../htmx.ts'
 import { label } from '../records/labels.ts'
 import type { ConsoleConfig } from '../services.ts'
@@ -18,6 +30,8 @@ export interface WebhookInput {
   description: string
   eventTypes: string[]
   ordering: string
+  /** One header per line. */
+  headers: string
 }
 
 const ALL = '*'
@@ -27,6 +41,15 @@ export const blankWebhook: WebhookInput = {
   description: '',
   eventTypes: [],
   ordering: 'none',
+  headers: '',
+}
+
+/** Stands for a stored value, which nobody can read back. It is no valid value. */
+const STORED_VALUE = '••••••••'
+
+export function toWebhookInput(webhook: Webhook): WebhookInput {
+  const headers = webhook.headerNames.map((name) => `${name}: ${STORED_VALUE}`).join('\n')
+  return { ...webhook, headers }
 }
 
 export function readWebhookForm(form: URLSearchParams): WebhookInput {
@@ -35,15 +58,25 @@ export function readWebhookForm(form: URLSearchParams): WebhookInput {
     description: form.get('description') ?? '',
     eventTypes: form.getAll('event_types'),
     ordering: form.get('ordering') ?? 'none',
+    headers: form.get('headers') ?? '',
   }
 }
 
-/** Use `webhook` only if `errors` is empty. */
+interface ValidatedWebhook {
+  webhook: Pick<Webhook, 'url' | 'description' | 'eventTypes' | 'ordering'>
+  headers: HeaderChange
+  errors: Errors
+}
+
+/** Use `webhook` and `headers` only if `errors` is empty. `storedHeaders` has the names of the headers
+ *  that the webhook has already. */
 export function validateWebhook(
   input: WebhookInput,
   { webhookAllowedRanges }: Pick<ConsoleConfig, 'webhookAllowedRanges'>,
-): { webhook: Pick<Webhook, 'url' | 'description' | 'eventTypes' | 'ordering'>; errors: Errors } {
+  storedHeaders: string[] = [],
+): ValidatedWebhook {
   let url = ''
+  let headers: HeaderChange = {}
   const description = input.description.trim()
   const errors = checkFields({
     url() {
@@ -52,12 +85,29 @@ export function validateWebhook(
     description: () => description === '' || parseName('The description', description),
     event_types: () => assertEventTypes(input.eventTypes),
     ordering: () => assertOrdering(input.ordering),
+    headers() {
+      headers = readHeaders(input.headers, storedHeaders)
+    },
   })
   const types = input.eventTypes.includes(ALL) ? [ALL] : [...new Set(input.eventTypes)]
   return {
     webhook: { url, description, eventTypes: types, ordering: input.ordering as Ordering },
+    headers,
     errors,
   }
+}
+
+/** A stored header without a line is removed. One whose value was not replaced stays. */
+function readHeaders(text: string, storedNames: string[]): HeaderChange {
+  const lines = text.split('\n').filter((line) => line.trim() !== '')
+  const parsed = Object.entries(parseHeaderLines(lines))
+  const isSame = (one: string) => (other: string) => one.toLowerCase() === other.toLowerCase()
+  const set = parsed.filter(
+    ([name, value]) => value !== STORED_VALUE || !storedNames.some(isSame(name)),
+  )
+  for (const [name, value] of set) assertHeader(name, value)
+  const removed = storedNames.filter((name) => !parsed.map(([other]) => other).some(isSame(name)))
+  return Object.fromEntries([...removed.map((name) => [name, null] as const), ...set])
 }
 
 function assertEventTypes(types: string[]): void {
@@ -98,6 +148,17 @@ export function webhookFields(input: WebhookInput, errors: Errors): Content {
         },
       ],
       values: [input.ordering],
+      errors,
+    }),
+    textArea({
+      name: 'headers',
+      label: 'Headers',
+      hint: html`Sent with each request, one per line: <code>X-Api-Key: value</code>. Values are
+        encrypted, and nobody can read them again. A line with <code>${STORED_VALUE}</code> keeps its
+        value.`,
+      value: input.headers,
+      rows: 3,
+      isCode: true,
       errors,
     }),
   ]

@@ -66,15 +66,14 @@ async function settingsPage(visit: Visit): Promise<ConsolePage> {
 }
 
 function configuration(webhook: Webhook, creator: string, now: Date): Html {
-  const { id, url, description, eventTypes, ordering, createdAt, updatedAt } = webhook
-  const chips = html`<span class="event-chips">${eventTypes.map(code)}</span>`
+  const { id, url, description, eventTypes, ordering, headerNames, createdAt, updatedAt } = webhook
+  const chips = (names: string[]): Html => html`<span class="event-chips">${names.map(code)}</span>`
+  const none = html`<span class="muted">None</span>`
   return facts([
     ['URL', html`<bdi class="mono">${url}</bdi>`],
-    [
-      'Description',
-      description === '' ? html`<span class="muted">None</span>` : html`<bdi>${description}</bdi>`,
-    ],
-    ['Events', eventTypes.includes('*') ? 'All, including types added later' : chips],
+    ['Description', description === '' ? none : html`<bdi>${description}</bdi>`],
+    ['Events', eventTypes.includes('*') ? 'All, including types added later' : chips(eventTypes)],
+    ['Headers', headerNames.length === 0 ? none : chips(headerNames)],
     ['Order', ordering === 'none' ? 'As fast as possible' : 'In order for each record'],
     ['ID', copyableId(id)],
     ['Created', html`by ${creator}, ${timeElement(createdAt, now)} (${utc(createdAt)})`],
