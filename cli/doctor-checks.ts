@@ -23,6 +23,7 @@ import {
 import { findSecretKeyState } from '../records/secret-keys.ts'
 import type { Config } from '../server/config.ts'
 import { findSecretKeyProblem } from '../webhooks/secret-keys.ts'
+import { readClientCertificate } from '../webhooks/transport/client-certificate.ts'
 import { type Finding, type Findings, ok, problem, warning } from './doctor-findings.ts'
 import { formatBytes, formatTime, GIGABYTE, MEGABYTE } from './shell.ts'
 
@@ -42,6 +43,7 @@ const MAX_BACKUP_AGE_MS = 48 * HOUR_MS
 
 export function checkConfiguration(config: Config): Findings {
   const { database, role, baseUrl, isProduction, metricsPort, webhookAllowedRanges } = config
+  if (config.webhookCertificateFiles) readClientCertificate(config.webhookCertificateFiles)
   const mode = 'dataDir' in database ? `Embedded mode in ${database.dataDir}` : 'PostgreSQL mode'
   const findings = [ok(`${mode}, ROLE ${role}, BASE_URL ${baseUrl}.`)]
   if (isProduction && !baseUrl.startsWith('https:'))

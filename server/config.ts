@@ -12,6 +12,7 @@ import { EXPORT_FILE_DAYS } from '../records/export-files.ts'
 import { FIXED_DEFAULTS, type Quotas } from '../records/quotas.ts'
 import type { RetentionDays } from '../records/removal-run.ts'
 import { REQUEST_LOG_DAYS } from '../records/request-log.ts'
+import type { ClientCertificate } from '../webhooks/transport/client-certificate.ts'
 import type { Cidr } from '../webhooks/transport/egress.ts'
 import { type SecretKeys, secretKeysOf } from '../webhooks/transport/secret.ts'
 import { CLIENT_TIMEOUT_MS, KEEP_ALIVE_TIMEOUT_MS, MAX_CONNECTIONS, urlOf } from './http.ts'
@@ -66,6 +67,10 @@ export interface Config {
   requestLogBytesPerDay: number
   /** Private IP ranges that webhooks may reach. */
   webhookAllowedRanges: Cidr[]
+  /** Carries the connections of webhooks to public IP addresses. May contain a password. */
+  webhookProxy: URL | undefined
+  /** The files of the certificate for endpoints that ask for one. */
+  webhookCertificateFiles: ClientCertificate | undefined
   /** The delay before each of the attempts 2 to 10, from the end of the attempt before. */
   webhookRetryDelaysMs: number[]
   /** Time limit of one attempt, from connecting to the end of the response. An attempt that has a
@@ -103,6 +108,15 @@ const httpUrl = makeValidator<string>((input) => {
   if (!URL.canParse(input) || !/^https?:$/.test(new URL(input).protocol))
     throw new Error(`must be an http or https URL, not "${input}"`)
   return input.replace(/\/+$/, '')
+})
+
+const proxyUrl = makeValidator<URL>((input) => {
+  const url = URL.parse(input)
+  if (!url || !/^https?:$/.test(url.protocol) || !/^\/?$/.test(url.pathname + url.search))
+    throw new Error(
+      'must be an http or https URL without a path, such as http://proxy.internal:3128',
+    )
+  return url
 })
 
 const urlWithout = (findProblem: (url: string) => string | undefined) =>
@@ -196,6 +210,9 @@ export const settings = {
   EXPORT_MIB_PER_ACCOUNT: integer(1, 1_000_000_000)({ default: 1024 }),
   REQUEST_LOG_MIB_PER_DAY: integer(0, 1_000_000_000)({ default: 256 }),
   WEBHOOK_ALLOW_ADDRESSES: cidrs({ default: [] }),
+  WEBHOOK_PROXY: proxyUrl({ default: undefined }),
+  WEBHOOK_CLIENT_CERT_FILE: str({ default: undefined }),
+  WEBHOOK_CLIENT_KEY_FILE: str({ default: undefined }),
   WEBHOOK_RETRY_DELAYS: delays({ default: RETRY_DELAYS_SECONDS }),
   WEBHOOK_TIMEOUT_MS: integer(1, 60_000)({ default: 15_000 }),
   WEBHOOK_DISABLE_AFTER_DAYS: integer(0, 365)({ default: 5 }),
@@ -264,6 +281,8 @@ export function readConfig(
     },
     requestLogBytesPerDay: env.REQUEST_LOG_MIB_PER_DAY * 1024 ** 2,
     webhookAllowedRanges: env.WEBHOOK_ALLOW_ADDRESSES,
+    webhookProxy: env.WEBHOOK_PROXY,
+    webhookCertificateFiles: certificateFiles(env),
     webhookRetryDelaysMs: env.WEBHOOK_RETRY_DELAYS.map((seconds) => Math.round(seconds * 1000)),
     webhookTimeoutMs: env.WEBHOOK_TIMEOUT_MS,
     disableWebhooksAfterDays: env.WEBHOOK_DISABLE_AFTER_DAYS,
@@ -278,6 +297,16 @@ export function readConfig(
     trustedProxies: env.TRUSTED_PROXIES,
     corsOrigins: env.CORS_ORIGINS,
   }
+}
+
+/** Throws `ConfigError` when one of the two files is missing. */
+function certificateFiles({
+  WEBHOOK_CLIENT_CERT_FILE: cert,
+  WEBHOOK_CLIENT_KEY_FILE: key,
+}: Settings): ClientCertificate | undefined {
+  if (cert !== undefined && key !== undefined) return { cert, key }
+  if (cert === undefined && key === undefined) return undefined
+  throw new ConfigError('WEBHOOK_CLIENT_CERT_FILE and WEBHOOK_CLIENT_KEY_FILE need each other')
 }
 
 type Settings = CleanedEnv<typeof settings>

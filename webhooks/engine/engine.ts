@@ -3,6 +3,7 @@
  *  attempt), store.ts (results → records). */
 
 import type { Logger } from 'pino'
+import type { Agent } from 'undici'
 import { NOTIFY_CHANNEL } from '../../records/database/announcements.ts'
 import type { PoolUse } from '../../records/database/knex-internals.ts'
 import type { Db } from '../../records/database/open.ts'
@@ -14,6 +15,7 @@ import { SLOW_AFTER, SLOW_ATTEMPT_MS } from '../policy/fairness.ts'
 import type { BackgroundJobs } from '../queue/background-jobs.ts'
 import type { QueuePlace } from '../queue/boss.ts'
 import { type Queue, startQueue } from '../queue/queue.ts'
+import { type ClientCertificate, readClientCertificate } from '../transport/client-certificate.ts'
 import { headersOpener } from '../transport/custom-headers.ts'
 import type { Cidr } from '../transport/egress.ts'
 import { guardedAgent } from '../transport/guarded-agent.ts'
@@ -37,6 +39,10 @@ import { WorkerSessions } from './worker-sessions.ts'
 export interface EngineConfig {
   /** Private IP ranges that webhooks may reach. */
   webhookAllowedRanges: Cidr[]
+  /** Carries the connections of webhooks to public IP addresses. */
+  webhookProxy?: URL
+  /** The files of the certificate for endpoints that ask for one. */
+  webhookCertificateFiles?: ClientCertificate
   /** Delays before attempts 2, 3 and so on, each counted from the end of the previous attempt. */
   webhookRetryDelaysMs: number[]
   /** The longest time of one attempt, from the start of connecting to the end of the body. */
@@ -94,6 +100,8 @@ const CLOSING_MS = 2_000
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { db, config, log, backgroundJobs = {}, now = () => new Date() } = options
   const { databaseUrl, thread, queuePoolSize, keepAliveMs } = options
+  // Before the queue, because it throws if the files of the certificate cannot be used.
+  const agent = newAgent(options)
   const queue = await startQueue({
     databaseUrl,
     thread,
@@ -102,7 +110,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     attemptTimeoutMs: config.webhookTimeoutMs,
     log,
   })
-  const parts = newParts(options, queue, now)
+  const parts = newParts(options, { queue, agent }, now)
   const { inFlight, leader, leaser, enqueuer } = parts
   const sweeps: BackgroundSweep[] = []
   const wakeSweeps = (): void => {
@@ -158,13 +166,24 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
 
 type Parts = ReturnType<typeof newParts>
 
-function newParts(options: EngineOptions, queue: Queue, now: () => Date) {
-  const { db, config, log, nameServers, horizonMs = HORIZON_MS } = options
+function newAgent({ config, nameServers }: EngineOptions): Agent {
+  const { webhookAllowedRanges, webhookProxy, webhookCertificateFiles } = config
+  return guardedAgent(webhookAllowedRanges, {
+    lookup: newNameLookup({ servers: nameServers }),
+    proxy: webhookProxy,
+    clientCertificate: webhookCertificateFiles && readClientCertificate(webhookCertificateFiles),
+  })
+}
+
+function newParts(
+  options: EngineOptions,
+  { queue, agent }: { queue: Queue; agent: Agent },
+  now: () => Date,
+) {
+  const { db, config, log, horizonMs = HORIZON_MS } = options
   const { readClock = async () => undefined, onAttempt = () => undefined } = options
   const { webhookTimeoutMs: timeoutMs, webhookRetryDelaysMs: delaysMs } = config
   const jobs = queue.attempts
-  const lookup = newNameLookup({ servers: nameServers })
-  const agent = guardedAgent(config.webhookAllowedRanges, { lookup })
   const openSecret = secretOpener(config.secretKeys)
   const openHeaders = headersOpener(config.secretKeys)
 

@@ -4,26 +4,36 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { LookupAddress, LookupOptions } from 'node:dns'
 import { isIP, type LookupFunction, type Socket } from 'node:net'
 import { Agent, buildConnector, Client, type Dispatcher, Pool } from 'undici'
-import { type Cidr, findRefusal, isLocalhost, removeBrackets } from './egress.ts'
+import type { ClientCertificate } from './client-certificate.ts'
+import { type Cidr, findRefusal, isLocalhost, judgeAddress, removeBrackets } from './egress.ts'
 import { type Lookup, newNameLookup } from './name-lookup.ts'
 import type { StatusReader } from './status-reader.ts'
+import { openTunnel } from './tunnel.ts'
 
 const KEEP_ALIVE_MS = 4_000
 /** A receiver may ask for a longer time, but idle connections must not take all file descriptors. */
 const MAX_KEEP_ALIVE_MS = 10_000
 const MAX_HEADER_BYTES = 64 * 1024
 
+interface AgentOptions {
+  lookup?: Lookup
+  /** Carries the connections to public IP addresses. */
+  proxy?: URL
+  clientCertificate?: ClientCertificate
+}
+
 /** An agent that checks each connection twice. Before the connection is opened, the agent checks
  *  the IP literal or every IP address of the name. Once the connection is open, the agent checks
- *  its IP address. A `Trace` in the option `opaque` of a request receives the connection that
- *  carries the request. */
+ *  its IP address; a proxy is asked for the IP address that was checked. A `Trace` in the option
+ *  `opaque` of a request receives the connection that carries the request. */
 export function guardedAgent(
   allow: Cidr[],
-  { lookup = newNameLookup() }: { lookup?: Lookup } = {},
+  { lookup = newNameLookup(), ...options }: AgentOptions = {},
 ): Agent {
   const connectors = {
-    'https:': guardedConnector('https:', allow, lookup),
-    'http:': guardedConnector('http:', allow, lookup),
+    'https:': guardedConnector('https:', allow, { lookup, ...options }),
+    // Without a proxy: http is only for IP addresses that the operator permits.
+    'http:': guardedConnector('http:', allow, { lookup }),
   }
   const newClient = (origin: URL, options: object): Client =>
     new TracedClient(
@@ -103,17 +113,19 @@ export class Connection {
   readonly isSecure: boolean
   /** Gets the bytes of the response to the current request. */
   statusReader: StatusReader | undefined
-  #socket: Socket | undefined
+  /** Set when the request has ended before the connection was ready. */
+  abandonedBy: Error | undefined
+  /** What is being opened: the connection, or a tunnel for it. */
+  opening: { destroy(reason: Error): unknown } | undefined
 
   constructor(host: string, protocol: string) {
     this.isNamed = isIP(host) === 0
     this.isSecure = protocol === 'https:'
   }
 
-  /** Records the IP address, the times of the look-up and of connecting, and the status of each
-   *  response. Calls `onConnect` with the IP address, before anything is sent. */
-  watch(socket: Socket, onConnect: (address: string) => void): void {
-    this.#socket = socket
+  /** Passes the bytes of each response to `statusReader`. */
+  watchResponses(socket: Socket): void {
+    this.opening = socket
     const read = socket.read.bind(socket)
     // The parser of undici reads with this method.
     socket.read = (size?: number): Buffer | null => {
@@ -121,6 +133,11 @@ export class Connection {
       if (bytes !== null) this.statusReader?.read(bytes)
       return bytes
     }
+  }
+
+  /** Records the IP address, and the times of the look-up and of connecting. Calls `onConnect` with
+   *  the IP address, before anything is sent. */
+  watchConnecting(socket: Socket, onConnect: (address: string) => void): void {
     socket.once('lookup', (error) => {
       if (!error) this.lookedUpAt = performance.now()
     })
@@ -133,7 +150,9 @@ export class Connection {
 
   /** Stops connecting. Does nothing once the connection is ready. */
   abandon(reason: Error): void {
-    if (this.readyAt === undefined) this.#socket?.destroy(reason)
+    if (this.readyAt !== undefined) return
+    this.abandonedBy = reason
+    this.opening?.destroy(reason)
   }
 }
 
@@ -147,39 +166,80 @@ type GuardedConnector = (
 function guardedConnector(
   protocol: 'https:' | 'http:',
   allow: Cidr[],
-  lookup: Lookup,
+  { lookup, proxy, clientCertificate }: AgentOptions & { lookup: Lookup },
 ): GuardedConnector {
+  const find = guardedLookup(protocol, allow, lookup)
+  const findTunnel = proxy && tunnelFinder(proxy, allow, find)
   const connect = buildConnector({
     // The deadline of the attempt covers connecting.
     timeout: 0,
-    lookup: guardedLookup(protocol, allow, lookup),
+    lookup: find,
     // Node's default of 250 ms is too short for a distant host with several IP addresses.
     autoSelectFamilyAttemptTimeout: 2_000,
+    ...clientCertificate,
     // undici declares that a connector returns nothing, but it returns the socket.
   } as buildConnector.BuildOptions) as (...args: Parameters<buildConnector.connector>) => Socket
 
   return (target, callback) => {
     const host = removeBrackets(target.hostname)
-    if (isIP(host) !== 0) {
-      const blocked = findRefusal(host, protocol, allow)
-      if (blocked) {
-        callback(blocked, null)
-        return undefined
-      }
+    const blocked = isIP(host) === 0 ? undefined : findRefusal(host, protocol, allow)
+    if (blocked) {
+      callback(blocked, null)
+      return undefined
     }
     const connection = new Connection(host, protocol)
-    const socket = connect(target, (...[error, ready]) => {
-      if (error) return callback(error, null)
-      // The callback of `watch` below has destroyed the socket, which undici does not notice.
-      if (ready.errored) return callback(ready.errored, null)
-      connection.readyAt = performance.now()
-      return callback(null, ready)
-    })
-    connection.watch(socket, (address) => {
-      const blocked = findRefusal(address, protocol, allow)
-      if (blocked) socket.destroy(blocked)
-    })
+    const open = (tunnel?: Socket): void => {
+      const socket = connect({ ...target, httpSocket: tunnel }, (...[error, ready]) => {
+        if (error) return callback(error, null)
+        // The callback below has destroyed the socket, which undici does not notice.
+        if (ready.errored) return callback(ready.errored, null)
+        connection.readyAt = performance.now()
+        return callback(null, ready)
+      })
+      connection.watchResponses(socket)
+      if (tunnel) return
+      connection.watchConnecting(socket, (address) => {
+        const refusal = findRefusal(address, protocol, allow)
+        if (refusal) socket.destroy(refusal)
+      })
+    }
+    const port = Number(target.port || 443)
+    if (!findTunnel) open()
+    else
+      findTunnel(connection, { host, port }, (error, tunnel) =>
+        error ? callback(error, null) : open(tunnel),
+      )
     return connection
+  }
+}
+
+/** Calls back without a tunnel if the operator permits the IP addresses of the host: they are in
+ *  networks of this machine, not of the proxy. */
+type TunnelFinder = (
+  connection: Connection,
+  target: { host: string; port: number },
+  callback: (error: Error | null, tunnel?: Socket) => void,
+) => void
+
+function tunnelFinder(proxy: URL, allow: Cidr[], find: LookupFunction): TunnelFinder {
+  return (connection, { host, port }, callback) => {
+    const onFound = (addresses: string[]): void => {
+      const address = addresses.find((each) => judgeAddress(each, allow) === 'public')
+      if (address === undefined) callback(null)
+      else
+        connection.opening = openTunnel(proxy, { address, port }, (error, tunnel) => {
+          if (tunnel) Object.assign(connection, { connectedAt: performance.now(), address })
+          callback(error, tunnel)
+        })
+    }
+    if (!connection.isNamed) onFound([host])
+    else
+      find(host, { all: true }, (error, found) => {
+        const problem = error ?? connection.abandonedBy
+        if (problem) return callback(problem)
+        connection.lookedUpAt = performance.now()
+        return onFound((found as LookupAddress[]).map(({ address }) => address))
+      })
   }
 }
 

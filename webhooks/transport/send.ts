@@ -6,6 +6,7 @@ import type { Phases, SendResult } from '../../records/attempt.ts'
 import { BlockedAddress } from './egress.ts'
 import { type Connection, Trace, type TracedOptions } from './guarded-agent.ts'
 import { StatusReader } from './status-reader.ts'
+import { ProxyFailed } from './tunnel.ts'
 
 interface SendRequest {
   accountId: string
@@ -272,6 +273,7 @@ const SENTENCES: Record<string, (host: string) => string> = {
   // With a single certificate, both causes look the same.
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: () =>
     'The certificate is from an authority that is not trusted, or its chain is incomplete.',
+  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: () => 'The endpoint asks for a client certificate.',
   ERR_TLS_CERT_ALTNAME_INVALID: (host) => `The certificate of the endpoint is not for ${host}.`,
 }
 
@@ -295,6 +297,8 @@ function explainProtocol(error: Error): string | undefined {
 }
 
 function explainConnection(chain: Error[], host: string): string {
+  const proxyFailure = chain.find((cause) => cause instanceof ProxyFailed)
+  if (proxyFailure) return proxyFailure.message
   const code = (cause: Error): string => ('code' in cause ? String(cause.code) : '')
   const sentence = chain.map((cause) => SENTENCES[code(cause)]).find((each) => each !== undefined)
   if (sentence) return sentence(host)
