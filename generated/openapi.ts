@@ -1075,6 +1075,8 @@ export interface components {
             resource: components["schemas"]["ParticipantReference"];
             data: components["schemas"]["NoData"];
             created_at: components["schemas"]["Timestamp"];
+            changes?: components["schemas"]["EventChanges"];
+            actor?: components["schemas"]["EventActor"];
             delivery_ids?: components["schemas"]["DeliveryIds"];
         };
         /** @description Something that happened to a task. */
@@ -1088,6 +1090,8 @@ export interface components {
             resource: components["schemas"]["TaskReference"];
             data: components["schemas"]["NoData"];
             created_at: components["schemas"]["Timestamp"];
+            changes?: components["schemas"]["EventChanges"];
+            actor?: components["schemas"]["EventActor"];
             delivery_ids?: components["schemas"]["DeliveryIds"];
         };
         /** @description Something that happened to a job. */
@@ -1101,6 +1105,8 @@ export interface components {
             resource: components["schemas"]["JobReference"];
             data: components["schemas"]["NoData"];
             created_at: components["schemas"]["Timestamp"];
+            changes?: components["schemas"]["EventChanges"];
+            actor?: components["schemas"]["EventActor"];
             delivery_ids?: components["schemas"]["DeliveryIds"];
         };
         /** @description A job application was created. */
@@ -1114,6 +1120,8 @@ export interface components {
             resource: components["schemas"]["JobApplicationReference"];
             data: components["schemas"]["JobApplicationCreatedData"];
             created_at: components["schemas"]["Timestamp"];
+            changes?: components["schemas"]["EventChanges"];
+            actor?: components["schemas"]["EventActor"];
             delivery_ids?: components["schemas"]["DeliveryIds"];
         };
         /** @description Something that happened to a job application. */
@@ -1127,6 +1135,8 @@ export interface components {
             resource: components["schemas"]["JobApplicationReference"];
             data: components["schemas"]["NoData"];
             created_at: components["schemas"]["Timestamp"];
+            changes?: components["schemas"]["EventChanges"];
+            actor?: components["schemas"]["EventActor"];
             delivery_ids?: components["schemas"]["DeliveryIds"];
         };
         /** @description Something that happened to a payment. */
@@ -1140,6 +1150,8 @@ export interface components {
             resource: components["schemas"]["PaymentReference"];
             data: components["schemas"]["NoData"];
             created_at: components["schemas"]["Timestamp"];
+            changes?: components["schemas"]["EventChanges"];
+            actor?: components["schemas"]["EventActor"];
             delivery_ids?: components["schemas"]["DeliveryIds"];
         };
         /** @description Something that happened to an export. */
@@ -1153,6 +1165,8 @@ export interface components {
             resource: components["schemas"]["ExportReference"];
             data: components["schemas"]["NoData"];
             created_at: components["schemas"]["Timestamp"];
+            changes?: components["schemas"]["EventChanges"];
+            actor?: components["schemas"]["EventActor"];
             delivery_ids?: components["schemas"]["DeliveryIds"];
         };
         /**
@@ -1256,6 +1270,36 @@ export interface components {
         JobApplicationCreatedData: {
             screening_outcome: components["schemas"]["ScreeningOutcome"];
         };
+        /** @description What an update changed: each changed field, except `updated_at`. Null for events of other types than `*.updated`, for events that were stored before version 1.2.0, and for payments unless the owner of the API key has the Finance permission. Only `GET /public/v1/events/{event}` returns it. */
+        EventChanges: components["schemas"]["EventChange"][] | null;
+        /** @description A field that an update changed. `before` and `after` are missing if one of the two values is larger than 2 KiB as JSON. */
+        EventChange: {
+            /** @description The name of the field. */
+            field: string;
+            /** @description The value before the update. */
+            before?: unknown;
+            /** @description The value after the update. */
+            after?: unknown;
+        };
+        /** @description Who caused the event. Only `GET /public/v1/events/{event}` returns it, and not for events that were stored before version 1.2.0. */
+        EventActor: {
+            type: components["schemas"]["EventActorType"];
+            /**
+             * Format: uuid
+             * @description The ID of the API key or the user. Null for `system`.
+             */
+            id: string | null;
+            /**
+             * Format: uuid
+             * @description The ID of the user, for `api_key` the owner of the key. Null for `system`.
+             */
+            user_id: string | null;
+        };
+        /**
+         * @description What caused an event.
+         * @enum {string}
+         */
+        EventActorType: "api_key" | "user" | "system";
         /** @description The IDs of the event's deliveries, one for each webhook. Only `GET /public/v1/events/{event}` returns them. IDs of deliveries that were deleted after the retention period are missing. */
         DeliveryIds: components["schemas"]["Id"][];
         /** @description A page of events. */
@@ -2073,6 +2117,12 @@ export interface components {
                  *         "screening_outcome": "meets_all"
                  *       },
                  *       "created_at": "2026-03-02T09:30:00.000Z",
+                 *       "changes": null,
+                 *       "actor": {
+                 *         "type": "api_key",
+                 *         "id": "019cade2-11c0-7a52-8c3d-4e1b6f7a9d20",
+                 *         "user_id": "019cade2-11c0-7f16-9b08-2d5c7e3a1f64"
+                 *       },
                  *       "delivery_ids": [
                  *         "019cade2-11c0-7b3a-9f42-5d8e1c2a7b90"
                  *       ]
@@ -2884,6 +2934,10 @@ export type ExportReference = components['schemas']['ExportReference'];
 export type ExportReferenceType = components['schemas']['ExportReferenceType'];
 export type NoData = components['schemas']['NoData'];
 export type JobApplicationCreatedData = components['schemas']['JobApplicationCreatedData'];
+export type EventChanges = components['schemas']['EventChanges'];
+export type EventChange = components['schemas']['EventChange'];
+export type EventActor = components['schemas']['EventActor'];
+export type EventActorType = components['schemas']['EventActorType'];
 export type DeliveryIds = components['schemas']['DeliveryIds'];
 export type EventList = components['schemas']['EventList'];
 export type EventResourceType = components['schemas']['EventResourceType'];

@@ -13,6 +13,7 @@ import type {
   QueryParams,
   SuccessBody,
 } from '../generated/operations.ts'
+import type { FieldChange } from '../records/changes.ts'
 import type { Scope, WriteScope } from '../records/database/scope.ts'
 import type { MergePatch } from '../records/merge-patch.ts'
 import type { Quotas } from '../records/quotas.ts'
@@ -34,6 +35,9 @@ export interface ValidInput<Id extends OperationId> {
   body: Body<Id>
 }
 
+/** Events of these types say what changed. */
+type UpdateType = `${string}.updated`
+
 export interface Call<Id extends OperationId> extends ValidInput<Id> {
   /** The account's records. An operation that writes runs in a transaction, which commits before
    *  the response is sent. */
@@ -47,13 +51,23 @@ export interface Call<Id extends OperationId> extends ValidInput<Id> {
   now: Date
   /** Records an event in the same transaction. Only the types in the operation's `x-emits`
    *  compile. */
-  emit<Type extends Emits<Id>>(
+  emit<Type extends Exclude<Emits<Id>, UpdateType>>(
     type: Type,
     resourceId: string,
     ...data: EventData[Type] extends [] ? [] : [EventData[Type]]
   ): Promise<void>
-  /** Records one event without data for each of several records. */
-  emitMany(type: Emits<Id>, resourceIds: string[]): Promise<void>
+  /** Records the event of an update, with what differs between the two versions of the record. */
+  emitUpdate<Item extends { id: string }>(
+    type: Extract<Emits<Id>, UpdateType>,
+    before: Item,
+    after: Item,
+  ): Promise<void>
+  /** Records the event of the same update for each of several records. */
+  emitUpdates(
+    type: Extract<Emits<Id>, UpdateType>,
+    resourceIds: string[],
+    changes: FieldChange[],
+  ): Promise<void>
   /** Call it with the locked record before a change. Throws 412 when the client named another
    *  version of the record, for example with `If-Match`. */
   assertMatch(current: object): void

@@ -6,7 +6,7 @@ import { withOperator } from '../records/screening.ts'
 import type { Call } from './call.ts'
 
 export async function updateJob(call: Call<'updateJob'>): Promise<Job> {
-  const { scope, path, body, now, emit, assertMatch } = call
+  const { scope, path, body, now, emitUpdate, assertMatch } = call
   const current = await findRecord(scope, jobListing, path.job, { forUpdate: true })
   assertFound(current, 'job')
   assertMatch(current)
@@ -18,6 +18,6 @@ export async function updateJob(call: Call<'updateJob'>): Promise<Job> {
   })
   if (changes === undefined) return current
   const updated = await updateJobFields(scope, current, changes, now)
-  await emit('job.updated', current.id)
+  await emitUpdate('job.updated', current, updated)
   return updated
 }

@@ -15,7 +15,7 @@ import type { Call } from './call.ts'
 export async function updateJobApplication(
   call: Call<'updateJobApplication'>,
 ): Promise<JobApplication> {
-  const { scope, path, now, emit, assertMatch } = call
+  const { scope, path, now, emit, emitUpdate, assertMatch } = call
   const current = await findRecord(scope, jobApplicationListing, path.job_application, {
     forUpdate: true,
   })
@@ -25,7 +25,7 @@ export async function updateJobApplication(
   const changes = findChanges(current, readUpdate(call, current))
   if (changes === undefined) return current
   const updated = await updateJobApplicationFields(scope, current, changes, now)
-  await emit('job_application.updated', current.id)
+  await emitUpdate('job_application.updated', current, updated)
   if (changes.status) await emit('job_application.status_changed', current.id)
   return updated
 }

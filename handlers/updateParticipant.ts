@@ -9,7 +9,7 @@ import {
 import type { Call } from './call.ts'
 
 export async function updateParticipant(call: Call<'updateParticipant'>): Promise<Participant> {
-  const { scope, path, body, now, emit, assertMatch } = call
+  const { scope, path, body, now, emitUpdate, assertMatch } = call
   const current = await findRecord(scope, participantListing, path.participant, { forUpdate: true })
   assertFound(current, 'participant')
   assertMatch(current)
@@ -17,6 +17,6 @@ export async function updateParticipant(call: Call<'updateParticipant'>): Promis
   const changes = findChanges(current, body)
   if (changes === undefined) return current
   const updated = await updateParticipantFields(scope, current, changes, now)
-  await emit('participant.updated', current.id)
+  await emitUpdate('participant.updated', current, updated)
   return updated
 }

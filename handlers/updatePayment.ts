@@ -5,7 +5,7 @@ import { type Payment, paymentListing, updatePaymentFields } from '../records/pa
 import type { Call } from './call.ts'
 
 export async function updatePayment(call: Call<'updatePayment'>): Promise<Payment> {
-  const { scope, path, body, now, emit, assertMatch } = call
+  const { scope, path, body, now, emit, emitUpdate, assertMatch } = call
   const current = await findRecord(scope, paymentListing, path.payment, { forUpdate: true })
   assertFound(current, 'payment')
   assertMatch(current)
@@ -13,7 +13,7 @@ export async function updatePayment(call: Call<'updatePayment'>): Promise<Paymen
   const changes = findChanges(current, body)
   if (changes === undefined) return current
   const updated = await updatePaymentFields(scope, current, changes, now)
-  await emit('payment.updated', current.id)
+  await emitUpdate('payment.updated', current, updated)
   if (changes.status === 'paid') await emit('payment.paid', current.id)
   return updated
 }

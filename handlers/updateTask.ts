@@ -5,7 +5,7 @@ import { type Task, taskListing, updateTaskFields } from '../records/tasks.ts'
 import type { Call } from './call.ts'
 
 export async function updateTask(call: Call<'updateTask'>): Promise<Task> {
-  const { scope, path, body, now, emit, assertMatch } = call
+  const { scope, path, body, now, emit, emitUpdate, assertMatch } = call
   const current = await findRecord(scope, taskListing, path.task, { forUpdate: true })
   assertFound(current, 'task')
   assertMatch(current)
@@ -13,7 +13,7 @@ export async function updateTask(call: Call<'updateTask'>): Promise<Task> {
   const changes = findChanges(current, body)
   if (changes === undefined) return current
   const updated = await updateTaskFields(scope, current, changes, now)
-  await emit('task.updated', current.id)
+  await emitUpdate('task.updated', current, updated)
   if (changes.status === 'completed') await emit('task.completed', current.id)
   return updated
 }

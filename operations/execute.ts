@@ -4,6 +4,7 @@ import type { EventData, EventType } from '../generated/asyncapi.ts'
 import { handlers } from '../generated/handlers.ts'
 import { type OperationId, operations } from '../generated/operations.ts'
 import { type Call, type Caller, isFile, type ValidInput } from '../handlers/call.ts'
+import { type FieldChange, listFieldChanges } from '../records/changes.ts'
 import type { Db } from '../records/database/open.ts'
 import { readScope, type Scope, type WriteScope, writeScope } from '../records/database/scope.ts'
 import { runInOrder, type Sql } from '../records/database/statements.ts'
@@ -103,7 +104,7 @@ async function change<Id extends OperationId>(
       const earlierResponse = idempotency && key && (await takeKey(trx, idempotency, key))
       if (earlierResponse) return { earlierResponse }
       share.take(now)
-      const scope = writeScope(trx, caller.accountId, { traceparent, subscriptions })
+      const scope = writeScope(trx, caller.accountId, { traceparent, actor: caller, subscriptions })
       // 2. The record, its events and their deliveries.
       const context = { scope, now, quotas: quota.limits, ...newEmitters(scope, now) }
       const result = await handle(services, id, execution, context)
@@ -172,15 +173,21 @@ async function handle<Id extends OperationId>(
   return result
 }
 
-function newEmitters(scope: WriteScope, now: Date): Pick<Call<OperationId>, 'emit' | 'emitMany'> {
+function newEmitters(
+  scope: WriteScope,
+  now: Date,
+): Pick<Call<OperationId>, 'emit' | 'emitUpdate' | 'emitUpdates'> {
+  const emitUpdates = (eventType: EventType, resourceIds: string[], changes: FieldChange[]) =>
+    emitMany(
+      scope,
+      resourceIds.map((resourceId) => ({ eventType, resourceId, data: [], changes })),
+      now,
+    )
   return {
     emit: (eventType: EventType, resourceId: string, data: EventData[EventType] = []) =>
       emit(scope, { eventType, resourceId, data }, now),
-    emitMany: (eventType: EventType, resourceIds: string[]) =>
-      emitMany(
-        scope,
-        resourceIds.map((resourceId) => ({ eventType, resourceId, data: [] })),
-        now,
-      ),
+    emitUpdate: (eventType, before, after) =>
+      emitUpdates(eventType, [before.id], listFieldChanges(before, after)),
+    emitUpdates,
   }
 }

@@ -1,6 +1,7 @@
 /** Updates: which fields change, which status may follow, and the new version. */
 import { isDeepStrictEqual } from 'node:util'
 import { InvalidInput } from '../errors.ts'
+import type { components } from '../generated/openapi.ts'
 import { withStoredIds } from './references.ts'
 
 /** The fields whose value differs from the record, with IDs as they are stored. Undefined: nothing
@@ -13,6 +14,26 @@ export function findChanges<T extends object>(
     ([name, value]) => !isSame(name, current[name as keyof T], value),
   )
   return changes.length === 0 ? undefined : (Object.fromEntries(changes) as Partial<T>)
+}
+
+/** A changed field, as events show it. */
+export type FieldChange = components['schemas']['EventChange']
+
+/** The changes of an event are stored as long as the event, so large values would fill the disk. */
+const MAX_VALUE_BYTES = 2048
+
+/** The fields in which two versions of a record differ, except `updated_at`, which always does. Leaves out
+ *  the values of a field if one of them is larger than `MAX_VALUE_BYTES` as JSON. */
+export function listFieldChanges<T extends object>(before: T, after: T): FieldChange[] {
+  return Object.entries(after).flatMap(([field, value]) => {
+    const old: unknown = before[field as keyof T]
+    if (field === 'updated_at' || isDeepStrictEqual(old, value)) return []
+    return [isLarge(old) || isLarge(value) ? { field } : { field, before: old, after: value }]
+  })
+}
+
+function isLarge(value: unknown): boolean {
+  return Buffer.byteLength(JSON.stringify(value)) > MAX_VALUE_BYTES
 }
 
 function isSame(name: string, current: unknown, next: unknown): boolean {

@@ -1,7 +1,8 @@
 import type { EventType } from '../generated/asyncapi.ts'
 import type { components } from '../generated/openapi.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
-import { findRecord, type Listing, toTimestamp } from './list.ts'
+import { type Listing, toTimestamp } from './list.ts'
+import { findRow } from './references.ts'
 
 /** An event as the public API shows it. */
 export type PublicEvent = components['schemas']['Event']
@@ -17,7 +18,24 @@ export interface EventRow {
   created_at: number
 }
 
-/** The event without its `delivery_ids`. */
+/** The columns of an `EventRow`. The other columns can be large, and only `findEvent` needs
+ *  them. */
+const COLUMNS = ['id', 'event_type', 'resource_type', 'resource_id', 'data', 'created_at']
+
+export interface NewEventRow extends EventRow {
+  /** A JSON array of `FieldChange`. Null: the event is no update. */
+  changes: string | null
+  actor_type: 'api_key' | 'user' | 'system'
+  api_key_id: string | null
+  user_id: string | null
+}
+
+type StoredEventRow = Omit<NewEventRow, 'actor_type'> & {
+  /** Null: an earlier version stored the event. */
+  actor_type: NewEventRow['actor_type'] | null
+}
+
+/** The event as lists show it. */
 function eventFromRow(row: EventRow): PublicEvent {
   const event = {
     id: row.id,
@@ -32,22 +50,31 @@ function eventFromRow(row: EventRow): PublicEvent {
 
 export const eventListing: Listing<EventRow, PublicEvent> = {
   table: 'events',
+  columns: COLUMNS,
   fromRow: eventFromRow,
 }
 
-/** The event with its `delivery_ids`, in the order of creation. */
+/** The event with everything that lists leave out. The IDs of the deliveries are in the order of
+ *  creation. */
 export async function findEvent(scope: Scope, id: string): Promise<PublicEvent | undefined> {
-  const event = await findRecord(scope, eventListing, id)
-  if (event === undefined) return undefined
-  const deliveryIds = await scope.rows('deliveries').where('event_id', id).orderBy('id').pluck('id')
-  return { ...event, delivery_ids: deliveryIds }
+  const row = await findRow<StoredEventRow>(scope, 'events', id)
+  if (row === undefined) return undefined
+  const ofEvent = scope.rows('deliveries').where('event_id', row.id)
+  return {
+    ...eventFromRow(row),
+    changes: row.changes === null ? null : JSON.parse(row.changes),
+    ...(row.actor_type && {
+      actor: { type: row.actor_type, id: row.api_key_id ?? row.user_id, user_id: row.user_id },
+    }),
+    delivery_ids: await ofEvent.orderBy('id').pluck('id'),
+  }
 }
 
 /** The events `ids`, ordered by ID. Deleted events are missing. */
 export async function listEventRows(scope: Scope, ids: string[]): Promise<EventRow[]> {
-  return scope.rows('events').whereIn('id', ids).orderBy('id')
+  return scope.rows('events').whereIn('id', ids).orderBy('id').select(COLUMNS)
 }
 
-export async function insertEvents(scope: WriteScope, events: EventRow[]): Promise<void> {
+export async function insertEvents(scope: WriteScope, events: NewEventRow[]): Promise<void> {
   if (events.length > 0) await scope.insert('events', events)
 }

@@ -19,6 +19,8 @@ import { findRow, withStoredIds } from './references.ts'
 /** How the records of a table are read and listed. */
 export interface Listing<Row, Item> {
   table: string
+  /** The columns to read. By default all. */
+  columns?: string[]
   fromRow(row: Row): Item
   /** By name: the filters that `columnFilter` does not cover. */
   filters?: Record<string, (value: string, scope: Scope) => Condition>
@@ -90,6 +92,10 @@ export async function listPage<Row, Item>(
   }
 }
 
+function columnsOf<Row, Item>({ table, columns = ['*'] }: Listing<Row, Item>): string {
+  return columns.map((name) => `${table}.${name}`).join(', ')
+}
+
 export function pageMeta(
   { sorts }: OperationRow,
   page: { number: number; size: number; total: number; cursor: string | undefined },
@@ -121,7 +127,7 @@ async function selectRows<Row, Item>(
   { where, sorts, limit, after, offset }: RowSelection,
 ): Promise<Row[]> {
   const { table } = listing
-  const text = (condition: string): string => `select ${table}.* from ${table}
+  const text = (condition: string): string => `select ${columnsOf(listing)} from ${table}
     where ${condition}
     order by ${order(listing, sorts)}
     limit ?`

@@ -100,7 +100,9 @@ export const removalRules: RemovalRule[] = [
   {
     table: 'events',
     every: 'hour',
-    rule: '90 days after the event, unless one of its deliveries is unfinished',
+    rule:
+      '90 days after the event, unless one of its deliveries is unfinished. What updates changed stays as ' +
+      'long, also after the deletion of the record',
     setting: 'EVENT_RETENTION_DAYS',
     remove: removeEvents,
   },

@@ -1,10 +1,11 @@
 import type { DeliveredType, EventData, EventPayloads, EventType } from '../generated/asyncapi.ts'
 import { eventTypes } from '../generated/events.ts'
 import { type Validator, events as validators } from '../generated/validators.js'
+import type { FieldChange } from '../records/changes.ts'
 import type { WriteScope } from '../records/database/scope.ts'
 import { insertDeliveries, type NewDelivery, TEST_EVENT } from '../records/deliveries.ts'
 import { assertNotPaused, DeliveryRefused } from '../records/delivery-commands.ts'
-import { type EventRow, insertEvents } from '../records/events.ts'
+import { type EventRow, insertEvents, type NewEventRow } from '../records/events.ts'
 import { newId } from '../records/ids.ts'
 import { listSubscriptions, type Subscription } from '../records/subscriptions.ts'
 import { findWebhook, type Webhook } from '../records/webhooks.ts'
@@ -14,6 +15,8 @@ export interface NewEvent<T extends EventType = EventType> {
   /** The ID of the changed record. */
   resourceId: string
   data: EventData[T]
+  /** What an update changed. */
+  changes?: FieldChange[]
 }
 
 /** A bug: the event breaks asyncapi.yaml. */
@@ -35,10 +38,10 @@ export async function emit<T extends EventType>(
 export async function emitMany(scope: WriteScope, events: NewEvent[], now: Date): Promise<void> {
   if (events.length === 0) return
   const webhooks = await findSubscriptions(scope)
-  const rows: EventRow[] = []
+  const rows: NewEventRow[] = []
   const deliveries: NewDelivery[] = []
   for (const event of events) {
-    const row = newEventRow(event, now)
+    const row = newEventRow(scope, event, now)
     const payload = payloadOf(row, event.data)
     assertPayload(payload)
     rows.push(row)
@@ -62,7 +65,8 @@ async function findSubscriptions({
   return subscriptions && trx.isOpeningCurrent() ? subscriptions : listSubscriptions(sql, accountId)
 }
 
-function newEventRow(event: NewEvent, now: Date): EventRow {
+function newEventRow({ actor }: WriteScope, event: NewEvent, now: Date): NewEventRow {
+  const { userId = null, apiKey } = actor ?? {}
   return {
     id: newId(),
     event_type: event.eventType,
@@ -70,6 +74,10 @@ function newEventRow(event: NewEvent, now: Date): EventRow {
     resource_id: event.resourceId,
     data: JSON.stringify(event.data),
     created_at: now.getTime(),
+    changes: event.changes ? JSON.stringify(event.changes) : null,
+    actor_type: apiKey ? 'api_key' : userId === null ? 'system' : 'user',
+    api_key_id: apiKey?.id ?? null,
+    user_id: userId,
   }
 }
 

@@ -32,11 +32,19 @@ export function readScope(db: Db, accountId: string, sql: Sql = db.read): Scope 
   return accountScope({ dialect: db.dialect, sql }, accountId)
 }
 
+/** A user, with an API key or in the console. */
+export interface Actor {
+  userId: string
+  apiKey?: { id: string }
+}
+
 /** The scope of an account in a transaction. */
 export interface WriteScope extends Scope {
   trx: Trx
   /** The trace of the request, as in the header `traceparent`. */
   traceparent?: string
+  /** Who causes the events. Undefined: the system. */
+  actor?: Actor
   /** The enabled webhooks, as read when the transaction began. Undefined: they were not read. */
   subscriptions?: Subscription[]
   /** Inserts the rows with the account ID. On PostgreSQL the rows are sent later, see `Trx.insert`:
@@ -60,7 +68,7 @@ export function accountTransaction<T>(
 export function writeScope(
   trx: Trx,
   accountId: string,
-  begin: Pick<WriteScope, 'traceparent' | 'subscriptions'> = {},
+  begin: Pick<WriteScope, 'traceparent' | 'actor' | 'subscriptions'> = {},
 ): WriteScope {
   return {
     ...accountScope(trx, accountId),

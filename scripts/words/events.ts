@@ -22,6 +22,11 @@ export interface EventList {
   data?: string
   /** Pointer to the time of the event. */
   time?: string
+  /** Pointer to what an event `*.updated` changed: entries with `field`, `before` and `after`. Only the
+   *  operation that returns one event has them. */
+  changes?: string
+  /** Entries of `changes` have only `field` if `before` or `after` is larger than this as JSON. */
+  max_value_bytes?: number
   /** Pointer to the IDs of the deliveries. Only the operation that returns one event has them. */
   deliveries?: string
   /** The value of `sort` for the newest events first. */

@@ -44,7 +44,12 @@ describe('getEvent', () => {
       },
     ])
     for (const event of data)
-      expect((await client.get(`/events/${event.id}`)).body).toEqual({ ...event, delivery_ids: [] })
+      expect((await client.get(`/events/${event.id}`)).body).toEqual({
+        ...event,
+        changes: null,
+        actor: { type: 'api_key', id: expect.any(String), user_id: expect.any(String) },
+        delivery_ids: [],
+      })
   })
 
   test('an unknown ID → 404', async () =>

@@ -235,6 +235,12 @@ describe('getExportFile', () => {
       'repr-digest': `sha-256=:${digest.digest('base64')}:`,
     })
     expect(await eventsAbout(client, record.id)).toEqual(['export.created', 'export.completed'])
+    const [completed] = (await client.get('/events?sort=-created_at')).body.data
+    expect((await client.get(`/events/${completed.id}`)).body.actor).toEqual({
+      type: 'system',
+      id: null,
+      user_id: null,
+    })
   })
 
   test('CSV: empty text differs from null', async () => {

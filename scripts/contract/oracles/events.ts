@@ -7,9 +7,9 @@ import { type EventList, findEventList, listOwnEvents } from '../../words/events
 import { findIdempotencyKey } from '../../words/idempotency.ts'
 import { readListWords, readMaxPageSize } from '../../words/lists.ts'
 import { readPointer } from '../../words/read.ts'
-import { requestSchema } from '../../words/records.ts'
+import { readRecordWords, requestSchema } from '../../words/records.ts'
 import { ContractBroken, show } from '../contract-broken.ts'
-import { idIn } from '../record-kinds.ts'
+import { findItemOperation, idIn } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import {
   type Check,
@@ -20,7 +20,7 @@ import {
   UNKNOWN_ID,
   withId,
 } from '../run.ts'
-import { limitValues } from '../values/limit-values.ts'
+import { jsonBytes, limitValues } from '../values/limit-values.ts'
 
 /** The clocks of the service and of this computer may differ by this much. */
 export const CLOCK_TOLERANCE_MS = 60_000
@@ -126,15 +126,54 @@ async function assertEmits(
     if (operation.emits.includes(type)) run.tested(operation.id, 'x-emits', type)
   const isDone = response.status === operation.success.status
   const after = (response.json ?? {}) as JsonObject
-  const change = {
+  const change: Change = {
     before: operation.method === 'patch' ? (before as JsonObject) : undefined,
     after,
     id: String(after.id ?? id),
     dependents,
   }
   assertEmitted(request, emitted, isDone ? listExpected(run, operation, change) : [])
+  for (const event of emitted) await assertChanges(run, { operation, list, request, event, change })
   for (const { type } of emitted) run.tested(operation.id, 'x-emits-when', type)
   if (emitted.length > 0) run.tested(list.operation.id, 'x-event-list')
+}
+
+/** The changes of an update must be the fields that differ. If the event is about another record, they
+ *  must be its reference to the deleted record. Other events must have no changes. */
+async function assertChanges(
+  run: Run,
+  {
+    operation,
+    list,
+    request,
+    event: { id, type, resource },
+    change: { before, after, id: changedId },
+  }: {
+    operation: Operation
+    list: EventList
+    request: Request
+    event: ListedEvent
+    change: Change
+  },
+): Promise<void> {
+  const get = findItemOperation(run.contract, 'get', list.operation.path)
+  if (get === undefined || list.changes === undefined) return
+  const { json } = await run.send(get, newRequest(run, get, `${list.operation.path}/${id}`))
+  const changes = (readPointer(json, list.changes) ?? []) as JsonObject[]
+  const { updated } = readRecordWords(run.contract, operation)
+  const { max_value_bytes: maxBytes = Number.POSITIVE_INFINITY } = list
+  const isLarge = (value: unknown) => jsonBytes(value) > maxBytes
+  const differing = Object.keys(after)
+    .filter((field) => field !== updated && !isDeepStrictEqual(before?.[field], after[field]))
+    .map((field) => ({ field, before: before?.[field], after: after[field] }))
+    .map((one) => (isLarge(one.before) || isLarge(one.after) ? { field: one.field } : one))
+  const expected =
+    resource === changedId ? differing : [{ ...changes[0], before: changedId, after: null }]
+  if (!isDeepStrictEqual(changes, type.endsWith('.updated') ? expected : []))
+    throw broken(
+      request,
+      `emitted ${type} with the changes ${show(changes)}, not ${show(expected)}`,
+    )
 }
 
 /** The time must be that of the request. The data must have the values of the record's fields with

@@ -92,12 +92,14 @@ import { type ${typeName}, ${variable}Listing, update${typeName}Fields } from '.
 import type { Call } from './call.ts'
 
 export async function ${id}(call: Call<'${id}'>): Promise<${typeName}> {
-  const { ${withEmit(event, 'scope, path, body, now')}, assertMatch } = call
+  const { scope, path, body, now, ${event && 'emitUpdate, '}assertMatch } = call
   ${renderFindForUpdate(resource)}
 
   const changes = findChanges(current, body)
   if (changes === undefined) return current
-  const updated = await update${typeName}Fields(scope, current, changes, now)${emitLine(event, 'current.id')}
+  const updated = await update${typeName}Fields(scope, current, changes, now)${
+    event && `\n  await emitUpdate('${event}', current, updated)`
+  }
   return updated
 }
 `

@@ -1,4 +1,5 @@
 /** Seeded faults of events. To simulate them, the proxy changes the responses of the event list. */
+import { findItemOperation } from '../../../scripts/contract/record-kinds.ts'
 import type { Contract } from '../../../scripts/model/contract.ts'
 import type { JsonObject } from '../../../scripts/model/json.ts'
 import { type EventList, findEventList } from '../../../scripts/words/events.ts'
@@ -56,6 +57,10 @@ export function eventFaults(contract: Contract): SeededFault[] {
         events.map((event) =>
           event[typeField] === updated ? { ...event, [typeField]: created } : event,
         ),
+      ),
+      'has other changes than the update': onBody(
+        assertFound(findItemOperation(contract, 'get', list.operation.path)),
+        (event) => ({ ...event, changes: event.changes?.slice(1) ?? null }),
       ),
       'emits an event for a refused request': emitMore(
         updated,
