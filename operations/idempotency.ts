@@ -17,7 +17,9 @@ const LOCK_RETRY_MS = 50
 
 export class KeyOfOtherRequest extends InvalidInput {
   constructor() {
-    super({ 'Idempotency-Key': ['was used for another request.'] })
+    super({
+      'Idempotency-Key': ['was already used for a different request. Send a new key.'],
+    })
   }
 }
 
@@ -27,9 +29,36 @@ export class StillInProgress extends StatusError {
   }
 }
 
-/** Two requests with the same fingerprint are the same request. */
-export function idempotencyFingerprint(method: string, url: string, body: string): string {
-  return createHash('sha256').update(`${method} ${url}\n${body}`).digest('base64url')
+/** The fingerprints of a request. Two requests with the same fingerprint are the same request, also
+ *  if the JSON of their bodies differs in spaces, escapes or the order of fields. */
+export function idempotencyFingerprints(
+  method: string,
+  url: string,
+  body: string,
+): Pick<KeyedRequest, 'fingerprint' | 'fingerprintOfBytes'> {
+  return {
+    fingerprint: hash(`${method} ${url}\n${canonical(body)}`),
+    fingerprintOfBytes: hash(`${method} ${url}\n${body}`),
+  }
+}
+
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
+}
+
+/** JSON with sorted fields and without spaces. Other text stays as it is. */
+function canonical(body: string): string {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(body)
+  } catch {
+    return body
+  }
+  return JSON.stringify(parsed, (_, value: unknown) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value,
+  )
 }
 
 /** The keys of the requests in progress in this process. Repeated requests wait here, without a

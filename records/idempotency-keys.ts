@@ -20,6 +20,8 @@ export interface KeyedRequest {
   key: string
   /** Equal for equal requests. */
   fingerprint: string
+  /** The fingerprint that version 1.1 stored. It was equal only for equal bytes. */
+  fingerprintOfBytes?: string
 }
 
 export type KeyState =
@@ -44,7 +46,7 @@ interface Row {
 /** The state of a key. Call it with the key locked: see `lockOfKey`. */
 export async function findKeyState(
   { sql }: Source,
-  { userId, key, fingerprint }: KeyedRequest,
+  { userId, key, fingerprint, fingerprintOfBytes }: KeyedRequest,
   now: number,
 ): Promise<KeyState> {
   // The statement has no name, so that PostgreSQL does not keep a plan from when the table was
@@ -57,7 +59,7 @@ export async function findKeyState(
   )
   if (row === undefined) return { kind: 'unused' }
   if (await hasExpired(sql, row.expires_at, now)) return { kind: 'expired' }
-  if (row.fingerprint !== fingerprint) return { kind: 'other_request' }
+  if (![fingerprint, fingerprintOfBytes].includes(row.fingerprint)) return { kind: 'other_request' }
   const { status, headers, body } = row
   return { kind: 'completed', response: { status, headers: JSON.parse(headers), body } }
 }

@@ -17,7 +17,7 @@ import { isNotImplemented, throwNotImplemented } from '../handlers/call.ts'
 import type { AccountQuotas } from '../operations/account-quota.ts'
 import { etagOf, ifMatchHolds } from '../operations/etag.ts'
 import { execute } from '../operations/execute.ts'
-import { idempotencyFingerprint, type KeysInUse } from '../operations/idempotency.ts'
+import { idempotencyFingerprints, type KeysInUse } from '../operations/idempotency.ts'
 import { assertPermitted } from '../operations/permissions.ts'
 import type { ResponseChecker } from '../operations/response-check.ts'
 import type { Principal } from '../records/api-keys.ts'
@@ -149,9 +149,7 @@ async function serve(services: OperationServices, id: OperationId, ctx: Context)
   const key = operations[id].idempotent ? ctx.get('Idempotency-Key') : ''
   const { userId } = principal
   const idempotency =
-    key === ''
-      ? undefined
-      : { userId, key, fingerprint: idempotencyFingerprint(ctx.method, ctx.url, text) }
+    key === '' ? undefined : { userId, key, ...idempotencyFingerprints(ctx.method, ctx.url, text) }
   const { earlierResponse } = await execute(services, id, {
     input,
     caller: {

@@ -44,6 +44,25 @@ describe('Idempotency-Key', () => {
     ).toBe(201)
   })
 
+  test('the same JSON value in other bytes → the first response again', async () => {
+    const headers = { 'Idempotency-Key': 'key-spelling' }
+    const first = await http.post({ full_name: 'Zoë', tags: ['a', 'b'] }, headers)
+    const post = (body: string) =>
+      fetch(`${http.app.url}/public/v1/participants`, {
+        method: 'POST',
+        headers: {
+          ...headers,
+          Authorization: `Bearer ${http.account.key}`,
+          'Content-Type': 'application/json',
+        },
+        body,
+      })
+    const again = await post('{ "tags": ["a", "b"],\n "full_name": "Zo\\u00eb" }')
+    expect([again.status, await again.text()]).toEqual([201, first.text])
+    const other = await post('{ "tags": ["b", "a"], "full_name": "Zoë" }')
+    expect(other.status).toBe(422)
+  })
+
   test('the key of a refused request → can be used again', async () => {
     const headers = { 'Idempotency-Key': 'key-3' }
     await http.create({ full_name: 'Taken', external_id: 'taken' })
