@@ -77,6 +77,13 @@ export interface MediaType {
   schema: Located<Schema>
   /** `example`. Without it, the first of `examples`. */
   example: unknown
+  examples: NamedExample[]
+}
+
+/** An entry of `examples`. */
+export interface NamedExample {
+  summary: string
+  value: unknown
 }
 
 export function isJson(mediaType: string): boolean {
@@ -252,19 +259,25 @@ function readContent(sources: Sources, owner: Place): MediaType[] {
   const content = valueAt(owner.source.root, [...owner.path, 'content'])
   return Object.entries(isObject(content) ? content : {}).map(([mediaType, value]) => {
     const place = { source: owner.source, path: [...owner.path, 'content', mediaType] }
-    const example = readExample(sources, { ...place, value })
-    return { mediaType, place, schema: locateSchema(place), example }
+    const located = { ...place, value }
+    const [example, examples] = [readExample(sources, located), readExamples(sources, located)]
+    return { mediaType, place, schema: locateSchema(place), example, examples }
   })
 }
 
 /** `example`. Without it, the first of `examples`. */
-function readExample(sources: Sources, { source, path, value }: Located): unknown {
-  const { example, examples } = (value ?? {}) as { example?: unknown; examples?: object }
-  const [name] = Object.keys(examples ?? {})
-  if (name === undefined) return example
-  const at = [...path, 'examples', name]
-  const named = dereference(sources, { source, path: at, value: valueAt(source.root, at) })
-  return example ?? valueAt(named.value, ['value'])
+function readExample(sources: Sources, located: Located): unknown {
+  const { example } = (located.value ?? {}) as { example?: unknown }
+  return example ?? readExamples(sources, located)[0]?.value
+}
+
+function readExamples(sources: Sources, { source, path, value }: Located): NamedExample[] {
+  const { examples = {} } = (value ?? {}) as { examples?: object }
+  return Object.entries(examples).map(([name, entry]) => {
+    const at = [...path, 'examples', name]
+    const { value: named } = dereference(sources, { source, path: at, value: entry })
+    return { summary: name, ...(named as Partial<NamedExample>) } as NamedExample
+  })
 }
 
 /** The schema at the key below the place. Throws `ContractError` if there is none. */

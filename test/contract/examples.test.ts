@@ -17,7 +17,7 @@ const UNMATCHED = {
 }
 
 interface ResponseObject {
-  content?: Record<string, { example?: unknown }>
+  content?: Record<string, { example?: unknown; examples?: Record<string, { value: unknown }> }>
 }
 
 let account: TestAccount
@@ -234,6 +234,64 @@ describe('errors: the messages of the examples', () => {
 
   test('422', async () =>
     expectError(await client.post('/participants', {}), 422, 'ValidationFailed'))
+
+  test('422 of each create: every named example', async () => {
+    const known = { full_name: 'Ada Lovelace', external_id: 'crm-1815' }
+    const participant_id = (await client.post('/participants', known)).body.id
+    const newJob = async (status: string) =>
+      (await client.post('/jobs', { title: 'Tester', status })).body.id
+    const [open, draft] = [await newJob('open'), await newJob('draft')]
+    await client.post('/job-applications', { job_id: open, participant_id })
+    const key = { key: 'speaks_german', label: 'German?', requirement: 'must_have', expected: true }
+    const bodies: Partial<Record<ResponseName, [path: string, Record<string, object>]>> = {
+      ParticipantInvalid: [
+        '/participants',
+        { missing: {}, taken: known, unknownField: { ...known, nickname: 'x', email: 'ada' } },
+      ],
+      TaskInvalid: [
+        '/tasks',
+        {
+          missing: {},
+          unknownParticipant: { title: 'Call', participant_id: draft },
+          invalidTime: { title: 'Call', due_at: 'tomorrow' },
+        },
+      ],
+      JobInvalid: [
+        '/jobs',
+        { missing: {}, repeatedKey: { title: 'Tester', screening_questions: [key, key] } },
+      ],
+      JobApplicationInvalid: [
+        '/job-applications',
+        {
+          jobNotOpen: { job_id: draft, participant_id },
+          applied: { job_id: open, participant_id },
+        },
+      ],
+      PaymentInvalid: [
+        '/payments',
+        {
+          unknownParticipant: { participant_id: draft, amount_minor: 100, currency: 'EUR' },
+          missing: { participant_id, amount_minor: 100 },
+        },
+      ],
+      ExportInvalid: [
+        '/exports',
+        { missing: { resource: 'tasks' }, unknownResource: { resource: 'people', format: 'csv' } },
+      ],
+    }
+    for (const [name, [path, inputs]] of Object.entries(bodies)) {
+      const { content } = responses[name as ResponseName] as ResponseObject
+      const examples = content?.['application/json']?.examples ?? {}
+      expect(Object.keys(inputs), name).toEqual(Object.keys(examples))
+      for (const [example, input] of Object.entries(inputs)) {
+        const { status, body } = await client.post(path, input)
+        expect({ name, example, status, body }).toEqual({
+          ...{ name, example, status: 422 },
+          body: examples[example]?.value,
+        })
+      }
+    }
+  })
 
   test('429, except for the number of seconds', async () => {
     await using limited = await startApp({

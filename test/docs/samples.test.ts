@@ -117,8 +117,11 @@ it('each operation has a sample in each language', async () => {
 it('samples send an Idempotency-Key if the method is POST, and otherwise not', async () => {
   for (const id of operationIds) {
     const isPost = operations[id].method === 'post'
+    // The client sends a key itself.
     for (const [language, sample] of Object.entries(await readSamples(id)))
-      expect(sample.includes('Idempotency-Key'), `${id} in ${language}`).toBe(isPost)
+      expect(sample.includes('Idempotency-Key'), `${id} in ${language}`).toBe(
+        isPost && language !== 'client',
+      )
   }
 })
 
@@ -137,9 +140,9 @@ describe.each(RUNTIMES)('$language', (runtime) => {
         const variable = findVariable(operations[operationId].path)
         const [, id] = RECORD_ID.exec(output) ?? []
         if (variable !== undefined && id !== undefined) environment[variable] ??= id
-        // The same Idempotency-Key returns the same record.
+        // Each run sends another Idempotency-Key, so it creates another record.
         if (operationId === 'createParticipant')
-          expect(await runSample(runtime, operationId, environment)).toContain(id)
+          expect(await runSample(runtime, operationId, environment)).not.toContain(id)
       }
     },
   )

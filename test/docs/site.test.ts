@@ -32,14 +32,18 @@ beforeAll(async () => {
     const response = await fetch(url)
     const fetched = { response, text: await response.text() }
     site.set(url, fetched)
-    if (isPage(fetched))
+    if (isPage(url, fetched))
       queue.push(...linksFrom(url, fetched.text).filter((link) => link.startsWith(app.url)))
   }
 }, 120_000)
 afterAll(async () => app[Symbol.asyncDispose]())
 
-function isPage({ response }: Fetched): boolean {
-  return response.headers.get('content-type') === 'text/html; charset=utf-8'
+/** A page of the documentation, which also links to the console. */
+function isPage(url: string, { response }: Fetched): boolean {
+  return (
+    url.startsWith(`${app.url}/docs/`) &&
+    response.headers.get('content-type') === 'text/html; charset=utf-8'
+  )
 }
 
 /** The URLs that a page links to or loads, without fragments. */
@@ -56,7 +60,7 @@ function linksFromSection(url: string, id: string): string[] {
 
 const pages = () =>
   [...site]
-    .filter(([, fetched]) => isPage(fetched))
+    .filter(([url, fetched]) => isPage(url, fetched))
     .map(([url, { response, text }]) => ({ url, response, text }))
 const pageAt = (path: string) => site.get(`${app.url}/docs/${path}`)
 

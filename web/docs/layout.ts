@@ -100,6 +100,7 @@ function header(context: PageContext, asset: (name: string) => string): Html {
       <img src="${asset('icon.svg')}" alt="" width="20" height="20">
       ${context.api.title}
     </a>
+    ${context.options.edition === 'server' && html`<a class="button" href="${context.rootLink}console">Console</a>`}
     <button type="button" class="button search-button" data-search aria-haspopup="dialog">
       ${SEARCH_ICON}
       <span>Search</span>

@@ -14,6 +14,8 @@ export interface SchemaContext {
   /** True for what the service sends: optional fields are marked. False or undefined for what the
    *  service takes: required fields are marked. */
   isOutput?: boolean
+  /** The start of the IDs of fields. Undefined: the fields have no IDs. */
+  fieldIds?: string
   /** The URL of a component's description. Undefined for an unknown component. */
   schemaLink(name: string): string | undefined
 }
@@ -25,9 +27,16 @@ export function fieldList(context: SchemaContext, reference: Schema): Content {
   if (schema.items) return fieldList(context, schema.items)
   const lists = [
     ownFields(context, schema),
-    ...listBranches(schema).map((branch) => branchFields(context, branch)),
+    ...listBranches(schema).map((branch, index) =>
+      branchFields(below(context, componentName(branch) ?? String(index + 1)), branch),
+    ),
   ].filter(Boolean)
   return lists.length > 0 ? lists : undefined
+}
+
+/** The context of fields inside `name`. */
+function below(context: SchemaContext, name: string): SchemaContext {
+  return { ...context, fieldIds: context.fieldIds && `${context.fieldIds}-${name}` }
 }
 
 function ownFields(context: SchemaContext, schema: Schema): Content {
@@ -64,10 +73,17 @@ export interface FieldInput {
 
 export function fieldItem(
   context: SchemaContext,
-  { name, schema, isRequired, description, example, id }: FieldInput,
+  {
+    name,
+    schema,
+    isRequired,
+    description,
+    example,
+    id = below(context, name).fieldIds,
+  }: FieldInput,
 ): Html {
   const target = context.api.follow(schema)
-  const children = fieldList(context, schema)
+  const children = fieldList({ ...context, fieldIds: id }, schema)
   const presence = describePresence(context, isRequired)
   return html`<li class="field"${id !== undefined && html` id="${id}"`}>
     <div class="field-head">

@@ -6,8 +6,8 @@ interface ApiRequest {
   url: string
   /** Parameters that curl encodes and adds to `url`. Only for GET. */
   query?: [name: string, value: string][]
-  /** The headers other than the API key and the type of the body. */
-  headers?: [name: string, value: string][]
+  /** Whether the command sends a new `Idempotency-Key` at each run. */
+  isKeyed?: boolean
   body?: string | null
   /** Names of variables. `$NAME` in `url` and `body` stands for the value of the variable. */
   variables?: string[]
@@ -15,13 +15,15 @@ interface ApiRequest {
 
 const BEARER_OPTION = '-H "Authorization: Bearer $MUSTER_API_KEY"'
 
+const KEY_OPTION = '-H "Idempotency-Key: $(openssl rand -hex 16)"'
+
 /** A request to the API. The shell takes the API key from the environment. */
 export function apiCurlCommand(request: ApiRequest): string {
-  const { method, url, query = [], headers = [], body = null, variables = [] } = request
+  const { method, url, query = [], isKeyed = false, body = null, variables = [] } = request
   return join([
     `curl ${methodOption(method, query.length > 0, body !== null)}${urlArgument(url, variables)}`,
     BEARER_OPTION,
-    ...headers.map(([name, value]) => headerOption(name, value)),
+    ...(isKeyed ? [KEY_OPTION] : []),
     ...query.map(([name, value]) => `--data-urlencode ${quoteForShell(`${name}=${value}`)}`),
     ...(body === null
       ? []

@@ -1,7 +1,9 @@
 /** Oracle: requests with the same idempotency key have one effect, and a refused request leaves its
  *  key free. */
 import { randomUUID } from 'node:crypto'
+import { parseJson } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
+import { isObject } from '../../model/source.ts'
 import { findIdempotencyKey, type IdempotencyKey } from '../../words/idempotency.ts'
 import { assertStatus, ContractBroken } from '../contract-broken.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
@@ -54,23 +56,37 @@ async function assertRepeated(run: Run, operation: Operation, key: IdempotencyKe
   for (const name of ['location', 'etag', 'content-type'])
     if (again.headers.get(name) !== first.headers.get(name))
       throw broken(request, `the replayed response has another ${name}`)
-  const other = await prepareRequest(run, operation, {
-    headers: { [key.name]: request.headers[key.name] ?? '' },
-  })
+  run.tested(operation.id, 'x-idempotency-key', key.name)
+  if (request.body === undefined) return
+  const other = { ...request, body: withOtherValue(request.body) }
   const { status } = await run.send(operation, other)
   assertStatus(other, status, {
     check: 'idempotency',
     expected: 422,
     what: `another request with a used ${key.name}`,
   })
-  run.tested(operation.id, 'x-idempotency-key', key.name)
 }
 
 /** The same JSON value in other bytes: with spaces, and the fields in the reverse order. */
 function spellOtherwise(body: string | undefined): string | undefined {
-  return (
-    body && JSON.stringify(Object.fromEntries(Object.entries(JSON.parse(body)).reverse()), null, 1)
-  )
+  const fields = fieldsOf(body)
+  return fields ? JSON.stringify(Object.fromEntries(fields.reverse()), null, 1) : body
+}
+
+/** The body with another value of a number or, if it has none, of a text. */
+function withOtherValue(body: string): string {
+  const fields = fieldsOf(body)
+  if (fields === undefined) return `${body} `
+  const find = (type: string) => fields.find(([, value]) => typeof value === type)
+  const [name, value] = find('number') ?? find('string') ?? ['other', 'value']
+  const other = typeof value === 'number' ? value + 1 : `${value}x`
+  return JSON.stringify({ ...Object.fromEntries(fields), [name]: other })
+}
+
+/** Undefined for a body that is no JSON object. */
+function fieldsOf(body: string | undefined): [string, unknown][] | undefined {
+  const value = parseJson(body ?? '')
+  return isObject(value) ? Object.entries(value) : undefined
 }
 
 /** Throws unless only the second response has the header of repeated responses. */

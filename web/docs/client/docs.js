@@ -81,6 +81,16 @@ document.addEventListener('click', async ({ target }) => {
   }, 1500)
 })
 
+for (const element of document.querySelectorAll(':is(h2, h3, .field)[id]')) {
+  const anchor = document.createElement('a')
+  anchor.className = 'anchor'
+  anchor.href = `#${element.id}`
+  anchor.textContent = '#'
+  anchor.setAttribute('aria-label', 'Link to this part')
+  const place = element.querySelector('.field-head') ?? element
+  place.append(' ', anchor)
+}
+
 /** Opens the folded sections around the target of a link, and scrolls to it. */
 function openTarget() {
   const target = document.getElementById(readHash())

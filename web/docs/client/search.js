@@ -42,7 +42,7 @@ function describeResults(query, results) {
   return results.length === 0 ? `No results for “${query}”.` : ''
 }
 
-function resultItem({ target, kind, title, hint }, number) {
+function resultItem({ target, kind, title, hint, terms }, number) {
   const item = document.createElement('li')
   item.setAttribute('role', 'option')
   item.id = `result-${number}`
@@ -52,11 +52,23 @@ function resultItem({ target, kind, title, hint }, number) {
   for (const [className, text] of Object.entries({ kind, title, hint })) {
     const part = document.createElement('span')
     part.className = className
-    part.textContent = text
+    part.append(...(className === 'kind' ? [text] : highlighted(text, terms)))
     link.append(part)
   }
   item.append(link)
   return item
+}
+
+/** The text with the found words marked. `terms` are words of letters and digits only. */
+function highlighted(text, terms) {
+  const pattern = new RegExp(`(${terms.join('|')})`, 'i')
+  return text.split(pattern).map((part, index) => {
+    // `split` puts each match between two parts of the rest.
+    if (index % 2 === 0) return part
+    const mark = document.createElement('mark')
+    mark.textContent = part
+    return mark
+  })
 }
 
 function resultUrl(target) {

@@ -24,6 +24,26 @@ for (const form of document.querySelectorAll('[data-try]')) {
   })
 }
 
+/** The curl sample reads the key from the environment, unless the reader wants to see the key. */
+const curlSample = document.querySelector('#request-curl pre')
+const curlText = curlSample?.innerHTML
+for (const box of document.querySelectorAll('[data-key-in-sample]')) {
+  const { key } = box.form.elements
+  const showKey = () => {
+    curlSample.innerHTML = curlText
+    const isShown = box.checked && key.value.trim() !== ''
+    for (const node of isShown ? textNodes(curlSample) : [])
+      node.data = node.data.replaceAll('$MUSTER_API_KEY', key.value.trim())
+  }
+  box.addEventListener('change', showKey)
+  key.addEventListener('input', showKey)
+}
+
+function* textNodes(element) {
+  const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT)
+  while (walker.nextNode()) yield walker.currentNode
+}
+
 function readKey() {
   try {
     return sessionStorage.getItem(KEY_ITEM) ?? ''

@@ -75,8 +75,12 @@ function resourceCard(
   return html`<li>
     <a href="${context.link(`resources/${slug}`)}">${name}</a>
     <p>${description}</p>
-    <p class="quiet">${operations.length} operations${events.length > 0 && `, ${events.length} events`}</p>
+    <p class="quiet">${countOf(operations, 'operation')}${events.length > 0 && `, ${countOf(events, 'event')}`}</p>
   </li>`
+}
+
+function countOf({ length }: unknown[], noun: string): string {
+  return `${length} ${noun}${length === 1 ? '' : 's'}`
 }
 
 function contracts({ api, contractLink }: PageContext): Html {

@@ -149,7 +149,7 @@ function bodySection(context: PageContext, { body }: Operation): Content {
   return html`<section>
     <h2 id="body">Body</h2>
     <p>JSON, with <code>Content-Type: ${body.mediaType}</code>.</p>
-    ${fieldList(context, body.schema.value)}
+    ${fieldList({ ...context, fieldIds: 'body' }, body.schema.value)}
   </section>`
 }
 
@@ -161,7 +161,7 @@ function responseDetails(
 ): Html {
   const isSuccess = response.status === success.status
   const { status, description, headers, content } = response
-  const outputContext = { ...context, isOutput: true }
+  const outputContext = { ...context, isOutput: true, fieldIds: `response-${status}` }
   const media = Object.values(content)
   const [first] = media
   return html`<details class="response" id="response-${status}"${isSuccess && html` open`}>
@@ -175,9 +175,17 @@ function responseDetails(
       return html`<p class="media"><code>${mediaType}</code> ${type}</p>`
     })}
     ${first && fieldList(outputContext, first.schema.value)}
-    ${!isSuccess && first?.example !== undefined && html`<h3>Example</h3>${mediaExample(first)}`}
+    ${!isSuccess && first && errorExamples(first)}
     ${Object.keys(headers).length > 0 && headerDetails(context, headers)}
   </details>`
+}
+
+function errorExamples(media: MediaType): Content {
+  if (media.examples.length > 0)
+    return media.examples.map(
+      ({ summary, value }) => html`<h3>${summary}</h3>${exampleValue(value, summary)}`,
+    )
+  return media.example !== undefined && html`<h3>Example</h3>${mediaExample(media)}`
 }
 
 function headerDetails(context: PageContext, headers: OperationResponse['headers']): Html {

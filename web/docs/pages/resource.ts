@@ -48,7 +48,7 @@ function recordSection(context: PageContext, record: MediaType | undefined): Con
   return html`<section>
     <h2 id="record">The record</h2>
     <div class="columns">
-      <div class="column">${fieldList({ ...context, isOutput: true }, record.schema.value)}</div>
+      <div class="column">${fieldList({ ...context, isOutput: true, fieldIds: 'record' }, record.schema.value)}</div>
       <aside class="column samples" aria-label="Example">
         ${record.example !== undefined && exampleValue(record.example, 'Example')}
       </aside>

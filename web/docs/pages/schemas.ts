@@ -24,6 +24,6 @@ function schemaSection(context: PageContext, name: string, schema: Schema): Html
     ${context.markdown(schema.description ?? '')}
     ${constraintList(context, schema)}
     ${schema.additionalProperties === false && html`<p class="rule">Unknown fields get 422.</p>`}
-    ${fieldList(context, schema)}
+    ${fieldList({ ...context, fieldIds: name }, schema)}
   </section>`
 }

@@ -31,6 +31,7 @@ const KEY_INPUT = html`<div class="input">
   <label for="try-key">API key</label>
   <input id="try-key" name="key" type="password" placeholder="mst_…" autocomplete="off"
     spellcheck="false" required>
+  <label class="check"><input type="checkbox" data-key-in-sample> Show this key in the curl sample</label>
 </div>`
 
 function bodyInput({ example }: MediaType): Html {

@@ -42,12 +42,12 @@ function callOf(request: SampleRequest): string[] {
   ]
 }
 
-/** The options of a call, which openapi-fetch calls `init`. */
-function initOf({ pathValues, query, headers, body, responseFormat }: SampleRequest): object {
+/** The options of a call, which openapi-fetch calls `init`. The client sends an `Idempotency-Key`
+ *  itself. */
+function initOf({ pathValues, query, body, responseFormat }: SampleRequest): object {
   const params = {
     ...(pathValues.length > 0 && { path: Object.fromEntries(pathValues) }),
     ...(query.length > 0 && { query: Object.fromEntries(query) }),
-    ...(headers.length > 0 && { header: Object.fromEntries(headers) }),
   }
   return {
     ...(Object.keys(params).length > 0 && { params }),

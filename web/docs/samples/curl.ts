@@ -11,12 +11,12 @@ import {
 /** The request as a curl command. If it creates a record, the sample also sets the variable for the
  *  record's ID. */
 export function curl(request: SampleRequest): string {
-  const { method, baseUrl, query, headers, body, createdVariable } = request
+  const { method, baseUrl, query, isKeyed, body, createdVariable } = request
   const command = apiCurlCommand({
     method,
     url: baseUrl + fillPath(request, ({ name }) => `$${name}`),
     query: queryPairs(query),
-    headers,
+    isKeyed,
     body: body === undefined ? null : bodyText(request),
     variables: request.variables.map(({ name }) => name),
   })
@@ -37,6 +37,7 @@ function storeId(command: string, name: string): string {
   return [
     `response=$(${command})`,
     `printf '%s\\n' "$response"`,
+    '# jq reads the ID from the response: https://jqlang.org',
     `export ${name}=$(printf '%s' "$response" | jq -r .id)`,
   ].join('\n')
 }

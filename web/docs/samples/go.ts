@@ -2,8 +2,9 @@ import { doubleQuoted, joinLines, queryPairs } from './notation.ts'
 import { bodyText, fillPath, listPreparations, type SampleRequest } from './request.ts'
 
 export function go(request: SampleRequest): string {
-  const { method, query, headers, body, responseFormat } = request
+  const { method, query, isKeyed, body, responseFormat } = request
   const imports = ['fmt', 'io', 'log', 'net/http', 'os']
+  if (isKeyed) imports.push('crypto/rand')
   if (query.length > 0) imports.push('net/url')
   if (body !== undefined) imports.push('strings')
   const bodyArgument = body === undefined ? 'nil' : 'body'
@@ -31,9 +32,7 @@ export function go(request: SampleRequest): string {
     '\t}',
     '\trequest.Header.Set("Authorization", "Bearer "+os.Getenv("MUSTER_API_KEY"))',
     body !== undefined && '\trequest.Header.Set("Content-Type", "application/json")',
-    ...headers.map(
-      ([name, text]) => `\trequest.Header.Set(${doubleQuoted(name)}, ${doubleQuoted(text)})`,
-    ),
+    isKeyed && '\trequest.Header.Set("Idempotency-Key", rand.Text())',
     '\tresponse, err := http.DefaultClient.Do(request)',
     '\tif err != nil {',
     '\t\tlog.Fatal(err)',

@@ -15,7 +15,7 @@ const write = valueWriter({
 })
 
 export function php(request: SampleRequest): string {
-  const { method, query, headers, body, responseFormat } = request
+  const { method, query, isKeyed, body, responseFormat } = request
   return joinLines([
     '<?php',
     ...listPreparations(request).map((sentence) => `// ${sentence}`),
@@ -27,7 +27,7 @@ export function php(request: SampleRequest): string {
     '    CURLOPT_HTTPHEADER => [',
     "        'Authorization: Bearer ' . getenv('MUSTER_API_KEY'),",
     body !== undefined && "        'Content-Type: application/json',",
-    ...headers.map(([name, text]) => `        ${singleQuoted(`${name}: ${text}`)},`),
+    isKeyed && "        'Idempotency-Key: ' . bin2hex(random_bytes(16)),",
     '    ],',
     body !== undefined && `    CURLOPT_POSTFIELDS => json_encode(${write(body, '    ')}),`,
     '    CURLOPT_RETURNTRANSFER => true,',

@@ -13,11 +13,14 @@ const write = valueWriter({
 })
 
 export function python(request: SampleRequest): string {
-  const { method, query, headers, body, responseFormat } = request
+  const { method, query, isKeyed, body, responseFormat } = request
   return joinLines([
     ...listPreparations(request).map((sentence) => `# ${sentence}`),
     (body !== undefined || responseFormat === 'json') && 'import json',
     'import os',
+    'import sys',
+    isKeyed && 'import uuid',
+    'from urllib.error import HTTPError',
     query.length > 0 && 'from urllib.parse import urlencode',
     'from urllib.request import Request, urlopen',
     '',
@@ -28,16 +31,19 @@ export function python(request: SampleRequest): string {
     '    headers={',
     `        "Authorization": f"Bearer {os.environ['MUSTER_API_KEY']}",`,
     body !== undefined && '        "Content-Type": "application/json",',
-    ...headers.map(([name, text]) => `        ${doubleQuoted(name)}: ${doubleQuoted(text)},`),
+    isKeyed && '        "Idempotency-Key": str(uuid.uuid4()),',
     '    },',
     body !== undefined && `    data=json.dumps(${write(body, '    ')}).encode(),`,
     ')',
-    'with urlopen(request) as response:',
+    'try:',
+    '    with urlopen(request) as response:',
     {
-      json: '    print(json.load(response))',
-      text: '    print(response.read().decode())',
-      none: '    print(response.status)',
+      json: '        print(json.load(response))',
+      text: '        print(response.read().decode())',
+      none: '        print(response.status)',
     }[responseFormat],
+    'except HTTPError as error:',
+    '    sys.exit(f"{error.code}: {error.read().decode()}")',
   ])
 }
 

@@ -1,5 +1,6 @@
 /** The request of a sample: the contract's examples, with variables for the IDs of records. */
 import { parameterNames, recordTypeOf } from '../../../scripts/model/paths.ts'
+import { valueAt } from '../../../scripts/model/source.ts'
 import { type Api, type ApiOperation, findGetOperation } from '../api.ts'
 
 /** An environment variable with the ID of a record. */
@@ -25,8 +26,9 @@ export interface SampleRequest {
   template: string
   pathValues: [name: string, value: string | IdVariable][]
   query: [name: string, value: unknown][]
-  /** The headers other than the API key and the type of the body. */
-  headers: [name: string, value: string][]
+  /** Each run of the sample sends a new `Idempotency-Key`, so that samples in several languages do
+   *  not share one. */
+  isKeyed: boolean
   /** With an `IdVariable` for each reference to a record. Undefined: the request has no body. */
   body: unknown
   responseFormat: 'json' | 'text' | 'none'
@@ -38,7 +40,7 @@ export interface SampleRequest {
 
 /** The query has only the parameters with an example in the contract. */
 export function exampleRequest(api: Api, operation: ApiOperation, baseUrl: string): SampleRequest {
-  const { id, method, path, parameters } = operation
+  const { method, path, parameters } = operation
   const pathValues = listPathValues(api, operation)
   const references = listReferences(api, operation)
   return {
@@ -49,10 +51,8 @@ export function exampleRequest(api: Api, operation: ApiOperation, baseUrl: strin
     query: parameters
       .filter((parameter) => parameter.in === 'query' && parameter.example !== undefined)
       .map(({ name, example }) => [name, example]),
-    headers: parameters
-      .filter(({ name }) => name === 'Idempotency-Key')
-      .map(({ name }) => [name, `${id}-4711`]),
-    body: withReferences(operation.body?.example, references),
+    isKeyed: parameters.some(({ name }) => name === 'Idempotency-Key'),
+    body: withReferences(repeatableExample(operation), references),
     responseFormat: formatOf(operation),
     variables: [...pathValues, ...references]
       .map(([, value]) => value)
@@ -112,6 +112,19 @@ function listReferences(api: Api, { body }: ApiOperation): [field: string, varia
     const hasId = typeof (example as Record<string, unknown> | undefined)?.[field] === 'string'
     return variable && hasId ? [[field, variable] as [string, IdVariable]] : []
   })
+}
+
+/** The example of the body without fields that must be unique, so that the sample runs more than
+ *  once. */
+function repeatableExample({ method, body, place }: ApiOperation): unknown {
+  if (method !== 'POST' || !body) return body?.example
+  const rules = (valueAt(place.source.root, [...place.path, 'x-refusals']) ?? {}) as Record<
+    string,
+    { unique?: boolean }
+  >
+  return Object.fromEntries(
+    Object.entries(body.example as object).filter(([field]) => !rules[field]?.unique),
+  )
 }
 
 function withReferences(body: unknown, references: [string, IdVariable][]): unknown {

@@ -14,13 +14,14 @@ const write = valueWriter({
 })
 
 export function ruby(request: SampleRequest): string {
-  const { method, query, headers, body, responseFormat } = request
+  const { method, query, isKeyed, body, responseFormat } = request
   const className = method.charAt(0) + method.slice(1).toLowerCase()
   const path = fillPath(request, ({ name }) => `#{ENV.fetch("${name}")}`)
   return joinLines([
     ...listPreparations(request).map((sentence) => `# ${sentence}`),
     (body !== undefined || responseFormat === 'json') && 'require "json"',
     'require "net/http"',
+    isKeyed && 'require "securerandom"',
     '',
     `uri = URI("${request.baseUrl}${path}")`,
     query.length > 0 &&
@@ -28,7 +29,7 @@ export function ruby(request: SampleRequest): string {
     `request = Net::HTTP::${className}.new(uri)`,
     'request["Authorization"] = "Bearer #{ENV.fetch("MUSTER_API_KEY")}"',
     body !== undefined && 'request["Content-Type"] = "application/json"',
-    ...headers.map(([name, text]) => `request[${doubleQuoted(name)}] = ${doubleQuoted(text)}`),
+    isKeyed && 'request["Idempotency-Key"] = SecureRandom.uuid',
     body !== undefined && `request.body = JSON.generate(${write(body)})`,
     'response = Net::HTTP.start(uri.host, uri.port, use_ssl: uri.scheme == "https") do |http|',
     '  http.request(request)',

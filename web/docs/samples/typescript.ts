@@ -17,11 +17,11 @@ export const typescriptNotation: Notation = {
 const write = valueWriter(typescriptNotation)
 
 export function typescript(request: SampleRequest): string {
-  const { method, query, headers, body, responseFormat } = request
+  const { method, query, isKeyed, body, responseFormat } = request
   const headerEntries = [
     `Authorization: \`Bearer \${process.env.MUSTER_API_KEY}\``,
     ...(body === undefined ? [] : ["'Content-Type': 'application/json'"]),
-    ...headers.map(([name, text]) => `${singleQuoted(name)}: ${singleQuoted(text)}`),
+    ...(isKeyed ? ["'Idempotency-Key': crypto.randomUUID()"] : []),
   ]
   return joinLines([
     ...listPreparations(request).map((sentence) => `// ${sentence}`),
