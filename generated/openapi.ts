@@ -24,6 +24,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/public/v1/participants/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create and update participants
+         * @description Creates and updates up to 100 participants with one request. See Batches.
+         */
+        post: operations["batchParticipants"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/public/v1/participants/{participant}": {
         parameters: {
             query?: never;
@@ -478,6 +498,42 @@ export interface components {
                 [key: string]: string[];
             };
         };
+        /** @description Up to 100 creates and updates. */
+        Batch: {
+            /** @description `true`: all items are done, or none. By default, a refused item does not affect the others. */
+            atomic?: boolean;
+            /** @description The creates and updates, in the order in which they are done. */
+            items: components["schemas"]["BatchItem"][];
+        };
+        /** @description One create or update. */
+        BatchItem: {
+            action: components["schemas"]["BatchAction"];
+            /**
+             * Format: uuid
+             * @description The ID of the record to update. Only for the action `update`.
+             */
+            id?: string;
+            /** @description The body of the create or update. Mistakes in it are reported in the result of the item. */
+            data: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * @description What an item does.
+         * @enum {string}
+         */
+        BatchAction: "create" | "update" | "upsert";
+        /**
+         * Format: int32
+         * @description The status that the single request would get: 201 for a new record, 200 for an update, 404 if the record does not exist, 422 for invalid data, 429 above the quota of events.
+         */
+        ItemStatus: number;
+        /** @description Why the item was refused, for people. Missing if it was done. */
+        ItemMessage: string;
+        /** @description The error messages for up to 10 invalid fields, under their names in `data`. `id` is that of the item. Only with the status 422. */
+        ItemErrors: {
+            [key: string]: string[];
+        };
         /** @description The position of the page in the list. */
         ListMeta: {
             /**
@@ -702,6 +758,18 @@ export interface components {
             tags?: string[];
             /** @description The ID of the participant in your own system. Unique in your account. */
             external_id?: string | null;
+        };
+        /** @description The results of a batch of participants. */
+        ParticipantBatchResult: {
+            /** @description One result for each item, in the order of the items. */
+            results: components["schemas"]["ParticipantItemResult"][];
+        };
+        /** @description The result of an item of a batch of participants. */
+        ParticipantItemResult: {
+            status: components["schemas"]["ItemStatus"];
+            record?: components["schemas"]["Participant"];
+            message?: components["schemas"]["ItemMessage"];
+            errors?: components["schemas"]["ItemErrors"];
         };
         /** @description A to-do. */
         Task: {
@@ -1452,6 +1520,44 @@ export interface components {
                  *     }
                  */
                 "application/json": components["schemas"]["Participant"];
+            };
+        };
+        /** @description The results of the items, in their order. */
+        ParticipantBatchResult: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "results": [
+                 *         {
+                 *           "status": 201,
+                 *           "record": {
+                 *             "id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
+                 *             "full_name": "Ada Lovelace",
+                 *             "email": "ada@example.com",
+                 *             "phone": "+44 20 7946 0000",
+                 *             "status": "active",
+                 *             "tags": [
+                 *               "vip"
+                 *             ],
+                 *             "external_id": "crm-1815",
+                 *             "created_at": "2026-03-02T09:30:00.000Z",
+                 *             "updated_at": "2026-03-02T09:30:00.000Z"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["ParticipantBatchResult"];
             };
         };
         /** @description A page of participants. */
@@ -2454,6 +2560,51 @@ export interface components {
                 "application/json": components["schemas"]["ApiError"];
             };
         };
+        /** @description The body is larger than 4 MiB. */
+        BatchTooLarge: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "message": "The body is larger than 4 MiB."
+                 *     }
+                 */
+                "application/json": components["schemas"]["ApiError"];
+            };
+        };
+        /** @description The batch is invalid. Or it is atomic, and one of its items was refused: `errors` names each field by the position of its item, which counts from 0. */
+        BatchRefused: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "message": "The input is invalid.",
+                 *       "errors": {
+                 *         "items.3.data.email": [
+                 *           "must be an email address."
+                 *         ]
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ApiValidationError"];
+            };
+        };
         /** @description The URL is longer than 8 KiB. */
         UriTooLong: {
             headers: {
@@ -2723,6 +2874,29 @@ export interface components {
                 "application/json": components["schemas"]["ParticipantUpdate"];
             };
         };
+        ParticipantBatchBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "items": [
+                 *         {
+                 *           "action": "upsert",
+                 *           "data": {
+                 *             "full_name": "Ada Lovelace",
+                 *             "email": "ada@example.com",
+                 *             "phone": "+44 20 7946 0000",
+                 *             "tags": [
+                 *               "vip"
+                 *             ],
+                 *             "external_id": "crm-1815"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["Batch"];
+            };
+        };
         TaskCreateBody: {
             content: {
                 /**
@@ -2932,6 +3106,12 @@ export interface components {
 }
 export type ApiError = components['schemas']['ApiError'];
 export type ApiValidationError = components['schemas']['ApiValidationError'];
+export type Batch = components['schemas']['Batch'];
+export type BatchItem = components['schemas']['BatchItem'];
+export type BatchAction = components['schemas']['BatchAction'];
+export type ItemStatus = components['schemas']['ItemStatus'];
+export type ItemMessage = components['schemas']['ItemMessage'];
+export type ItemErrors = components['schemas']['ItemErrors'];
 export type ListMeta = components['schemas']['ListMeta'];
 export type ParticipantSort = components['schemas']['ParticipantSort'];
 export type TaskSort = components['schemas']['TaskSort'];
@@ -2965,6 +3145,8 @@ export type Participant = components['schemas']['Participant'];
 export type ParticipantList = components['schemas']['ParticipantList'];
 export type ParticipantCreate = components['schemas']['ParticipantCreate'];
 export type ParticipantUpdate = components['schemas']['ParticipantUpdate'];
+export type ParticipantBatchResult = components['schemas']['ParticipantBatchResult'];
+export type ParticipantItemResult = components['schemas']['ParticipantItemResult'];
 export type Task = components['schemas']['Task'];
 export type TaskList = components['schemas']['TaskList'];
 export type TaskCreate = components['schemas']['TaskCreate'];
@@ -3043,6 +3225,7 @@ export type Account = components['schemas']['Account'];
 export type RequestLimit = components['schemas']['RequestLimit'];
 export type ResponseParticipant = components['responses']['Participant'];
 export type ResponseParticipantCreated = components['responses']['ParticipantCreated'];
+export type ResponseParticipantBatchResult = components['responses']['ParticipantBatchResult'];
 export type ResponseParticipantList = components['responses']['ParticipantList'];
 export type ResponseTask = components['responses']['Task'];
 export type ResponseTaskCreated = components['responses']['TaskCreated'];
@@ -3074,6 +3257,8 @@ export type ResponseExportNotReady = components['responses']['ExportNotReady'];
 export type ResponseExportExpired = components['responses']['ExportExpired'];
 export type ResponsePreconditionFailed = components['responses']['PreconditionFailed'];
 export type ResponsePayloadTooLarge = components['responses']['PayloadTooLarge'];
+export type ResponseBatchTooLarge = components['responses']['BatchTooLarge'];
+export type ResponseBatchRefused = components['responses']['BatchRefused'];
 export type ResponseUriTooLong = components['responses']['UriTooLong'];
 export type ResponseUnsupportedMediaType = components['responses']['UnsupportedMediaType'];
 export type ResponseValidationFailed = components['responses']['ValidationFailed'];
@@ -3095,6 +3280,7 @@ export type ParameterIfMatch = components['parameters']['IfMatch'];
 export type ParameterIfNoneMatch = components['parameters']['IfNoneMatch'];
 export type RequestBodyParticipantCreateBody = components['requestBodies']['ParticipantCreateBody'];
 export type RequestBodyParticipantUpdateBody = components['requestBodies']['ParticipantUpdateBody'];
+export type RequestBodyParticipantBatchBody = components['requestBodies']['ParticipantBatchBody'];
 export type RequestBodyTaskCreateBody = components['requestBodies']['TaskCreateBody'];
 export type RequestBodyTaskUpdateBody = components['requestBodies']['TaskUpdateBody'];
 export type RequestBodyJobCreateBody = components['requestBodies']['JobCreateBody'];
@@ -3188,6 +3374,32 @@ export interface operations {
             414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ParticipantInvalid"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ChangeUnavailable"];
+        };
+    };
+    batchParticipants: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["ParticipantBatchBody"];
+        responses: {
+            200: components["responses"]["ParticipantBatchResult"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["IdempotencyConflict"];
+            413: components["responses"]["BatchTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["BatchRefused"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["ChangeUnavailable"];

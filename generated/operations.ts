@@ -6,6 +6,7 @@ import type { operations as Types } from './openapi.ts'
 export type OperationId =
   | 'listParticipants'
   | 'createParticipant'
+  | 'batchParticipants'
   | 'getParticipant'
   | 'updateParticipant'
   | 'deleteParticipant'
@@ -75,6 +76,12 @@ export interface OperationRow {
   readonly idempotent: boolean
   /** Whether requests can have If-Match. */
   readonly ifMatch: boolean
+  /** Of an operation that creates and updates several records: the operations for one record. */
+  readonly batch: {
+    readonly create: OperationId
+    readonly update: OperationId
+    readonly maxBodyBytes: number
+  } | null
   /** The day of the deprecation, for example `2026-03-01`, and the earliest day of the removal. */
   readonly deprecation: { readonly since: string; readonly sunset: string | null } | null
 }
@@ -125,6 +132,7 @@ export const operations = {
     statuses: [200, 400, 401, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   createParticipant: {
@@ -146,6 +154,29 @@ export const operations = {
     statuses: [201, 400, 401, 403, 409, 413, 414, 415, 422, 429, 500, 503],
     idempotent: true,
     ifMatch: false,
+    batch: null,
+    deprecation: null,
+  },
+  batchParticipants: {
+    method: 'post',
+    path: '/public/v1/participants/batch',
+    tag: 'Participants',
+    summary: 'Create and update participants',
+    access: 'write',
+    permission: null,
+    rateLimit: { limit: 60, windowSeconds: 60 },
+    query: {},
+    sorts: [],
+    filters: {},
+    emits: ['participant.created', 'participant.updated'],
+    success: 200,
+    mediaTypes: ['application/json'],
+    etag: false,
+    location: false,
+    statuses: [200, 400, 401, 403, 409, 413, 414, 415, 422, 429, 500, 503],
+    idempotent: true,
+    ifMatch: false,
+    batch: { create: 'createParticipant', update: 'updateParticipant', maxBodyBytes: 4194304 },
     deprecation: null,
   },
   getParticipant: {
@@ -167,6 +198,7 @@ export const operations = {
     statuses: [200, 304, 400, 401, 404, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   updateParticipant: {
@@ -188,6 +220,7 @@ export const operations = {
     statuses: [200, 400, 401, 403, 404, 412, 413, 414, 415, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    batch: null,
     deprecation: null,
   },
   deleteParticipant: {
@@ -209,6 +242,7 @@ export const operations = {
     statuses: [204, 400, 401, 403, 404, 412, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    batch: null,
     deprecation: null,
   },
   listTasks: {
@@ -244,6 +278,7 @@ export const operations = {
     statuses: [200, 400, 401, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   createTask: {
@@ -265,6 +300,7 @@ export const operations = {
     statuses: [201, 400, 401, 403, 409, 413, 414, 415, 422, 429, 500, 503],
     idempotent: true,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   getTask: {
@@ -286,6 +322,7 @@ export const operations = {
     statuses: [200, 304, 400, 401, 404, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   updateTask: {
@@ -307,6 +344,7 @@ export const operations = {
     statuses: [200, 400, 401, 403, 404, 412, 413, 414, 415, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    batch: null,
     deprecation: null,
   },
   deleteTask: {
@@ -328,6 +366,7 @@ export const operations = {
     statuses: [204, 400, 401, 403, 404, 412, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    batch: null,
     deprecation: null,
   },
   listJobs: {
@@ -356,6 +395,7 @@ export const operations = {
     statuses: [200, 400, 401, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   createJob: {
@@ -377,6 +417,7 @@ export const operations = {
     statuses: [201, 400, 401, 403, 409, 413, 414, 415, 422, 429, 500, 503],
     idempotent: true,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   getJob: {
@@ -398,6 +439,7 @@ export const operations = {
     statuses: [200, 304, 400, 401, 404, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   updateJob: {
@@ -419,6 +461,7 @@ export const operations = {
     statuses: [200, 400, 401, 403, 404, 412, 413, 414, 415, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    batch: null,
     deprecation: null,
   },
   deleteJob: {
@@ -440,6 +483,7 @@ export const operations = {
     statuses: [204, 400, 401, 403, 404, 412, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    batch: null,
     deprecation: null,
   },
   listJobApplications: {
@@ -475,6 +519,7 @@ export const operations = {
     statuses: [200, 400, 401, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   createJobApplication: {
@@ -496,6 +541,7 @@ export const operations = {
     statuses: [201, 400, 401, 403, 409, 413, 414, 415, 422, 429, 500, 503],
     idempotent: true,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   getJobApplication: {
@@ -517,6 +563,7 @@ export const operations = {
     statuses: [200, 304, 400, 401, 404, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   updateJobApplication: {
@@ -538,6 +585,7 @@ export const operations = {
     statuses: [200, 400, 401, 403, 404, 412, 413, 414, 415, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    batch: null,
     deprecation: null,
   },
   deleteJobApplication: {
@@ -559,6 +607,7 @@ export const operations = {
     statuses: [204, 400, 401, 403, 404, 412, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    batch: null,
     deprecation: null,
   },
   listExports: {
@@ -590,6 +639,7 @@ export const operations = {
     statuses: [200, 400, 401, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   createExport: {
@@ -611,6 +661,7 @@ export const operations = {
     statuses: [201, 400, 401, 403, 409, 413, 414, 415, 422, 429, 500, 503],
     idempotent: true,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   getExport: {
@@ -632,6 +683,7 @@ export const operations = {
     statuses: [200, 304, 400, 401, 404, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   deleteExport: {
@@ -653,6 +705,7 @@ export const operations = {
     statuses: [204, 400, 401, 403, 404, 412, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    batch: null,
     deprecation: null,
   },
   getExportFile: {
@@ -674,6 +727,7 @@ export const operations = {
     statuses: [200, 400, 401, 403, 404, 409, 410, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   listPayments: {
@@ -866,6 +920,7 @@ export const operations = {
     statuses: [200, 400, 401, 403, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   createPayment: {
@@ -887,6 +942,7 @@ export const operations = {
     statuses: [201, 400, 401, 403, 409, 413, 414, 415, 422, 429, 500, 503],
     idempotent: true,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   getPayment: {
@@ -908,6 +964,7 @@ export const operations = {
     statuses: [200, 304, 400, 401, 403, 404, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   updatePayment: {
@@ -929,6 +986,7 @@ export const operations = {
     statuses: [200, 400, 401, 403, 404, 412, 413, 414, 415, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    batch: null,
     deprecation: null,
   },
   deletePayment: {
@@ -950,6 +1008,7 @@ export const operations = {
     statuses: [204, 400, 401, 403, 404, 412, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    batch: null,
     deprecation: null,
   },
   listEvents: {
@@ -1010,6 +1069,7 @@ export const operations = {
     statuses: [200, 400, 401, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   getEvent: {
@@ -1031,6 +1091,7 @@ export const operations = {
     statuses: [200, 304, 400, 401, 404, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   listEventTypes: {
@@ -1056,6 +1117,7 @@ export const operations = {
     statuses: [200, 400, 401, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
   getMe: {
@@ -1077,6 +1139,7 @@ export const operations = {
     statuses: [200, 400, 401, 414, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    batch: null,
     deprecation: null,
   },
 } as const satisfies Record<OperationId, OperationRow>

@@ -3484,10 +3484,288 @@ validate113.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_ParticipantUpdate = validate115;
-const schema49 = {"type":"object","additionalProperties":false,"properties":{"full_name":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"email":{"type":"string","nullable":true,"maxLength":254,"format":"email"},"phone":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"status":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"uniqueItems":true}},"external_id":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200}}};
+const open_openapi_schemas_Batch = validate115;
+const schema49 = {"type":"object","required":["items"],"additionalProperties":false,"properties":{"atomic":{"type":"boolean"},"items":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/BatchItem"}}}}};
+const schema50 = {"type":"object","required":["action","data"],"additionalProperties":false,"properties":{"action":{"$ref":"/open/openapi.yaml/components/schemas/BatchAction"},"id":{"type":"string","format":"uuid"},"data":{"type":"object","maxProperties":100,"additionalProperties":true}}};
+const schema51 = {"type":"string","enum":["create","update","upsert"]};
+
+function validate117(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(((data === "create") || (data === "update")) || (data === "upsert"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema51.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate117.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate116(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.action === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "action"},message:"must have required property '"+"action"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.data === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "data"},message:"must have required property '"+"data"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+for(const key0 in data){
+if(!(((key0 === "action") || (key0 === "id")) || (key0 === "data"))){
+const err2 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+if(data.action !== undefined){
+if(!(validate117(data.action, {instancePath:instancePath+"/action",parentData:data,parentDataProperty:"action",rootData}))){
+vErrors = vErrors === null ? validate117.errors : vErrors.concat(validate117.errors);
+errors = vErrors.length;
+}
+}
+if(data.id !== undefined){
+let data1 = data.id;
+if(typeof data1 === "string"){
+if(!(formats6.test(data1))){
+const err3 = {instancePath:instancePath+"/id",schemaPath:"#/properties/id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+}
+else {
+const err4 = {instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+if(data.data !== undefined){
+let data2 = data.data;
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+if(Object.keys(data2).length > 100){
+const err5 = {instancePath:instancePath+"/data",schemaPath:"#/properties/data/maxProperties",keyword:"maxProperties",params:{limit: 100},message:"must NOT have more than 100 properties"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+}
+else {
+const err6 = {instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+}
+else {
+const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+validate116.errors = vErrors;
+return errors === 0;
+}
+
 
 function validate115(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.items === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "items"},message:"must have required property '"+"items"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((key0 === "atomic") || (key0 === "items"))){
+const err1 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+if(data.atomic !== undefined){
+if(typeof data.atomic !== "boolean"){
+const err2 = {instancePath:instancePath+"/atomic",schemaPath:"#/properties/atomic/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+if(data.items !== undefined){
+let data1 = data.items;
+const _errs6 = errors;
+let valid1 = true;
+const _errs7 = errors;
+if(Array.isArray(data1)){
+if(data1.length > 100){
+const err3 = {};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+}
+var _valid0 = _errs7 === errors;
+errors = _errs6;
+if(vErrors !== null){
+if(_errs6){
+vErrors.length = _errs6;
+}
+else {
+vErrors = null;
+}
+}
+if(_valid0){
+const _errs8 = errors;
+if(Array.isArray(data1)){
+const len0 = data1.length;
+for(let i0=0; i0<len0; i0++){
+if(!(validate116(data1[i0], {instancePath:instancePath+"/items/" + i0,parentData:data1,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate116.errors : vErrors.concat(validate116.errors);
+errors = vErrors.length;
+}
+}
+}
+var _valid0 = _errs8 === errors;
+valid1 = _valid0;
+}
+if(!valid1){
+const err4 = {instancePath:instancePath+"/items",schemaPath:"#/properties/items/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+if(Array.isArray(data1)){
+if(data1.length > 100){
+const err5 = {instancePath:instancePath+"/items",schemaPath:"#/properties/items/maxItems",keyword:"maxItems",params:{limit: 100},message:"must NOT have more than 100 items"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+if(data1.length < 1){
+const err6 = {instancePath:instancePath+"/items",schemaPath:"#/properties/items/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+else {
+const err7 = {instancePath:instancePath+"/items",schemaPath:"#/properties/items/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+}
+}
+else {
+const err8 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+validate115.errors = vErrors;
+return errors === 0;
+}
+
+const open_openapi_schemas_ParticipantUpdate = validate120;
+const schema52 = {"type":"object","additionalProperties":false,"properties":{"full_name":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"email":{"type":"string","nullable":true,"maxLength":254,"format":"email"},"phone":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"status":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"uniqueItems":true}},"external_id":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200}}};
+
+function validate120(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -3827,16 +4105,16 @@ vErrors.push(err25);
 }
 errors++;
 }
-validate115.errors = vErrors;
+validate120.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_TaskCreate = validate117;
-const schema50 = {"type":"object","required":["title"],"additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000,"default":""},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewTaskStatus","default":"open"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true,"pattern":"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$","maxLength":35}}};
+const open_openapi_schemas_TaskCreate = validate122;
+const schema53 = {"type":"object","required":["title"],"additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000,"default":""},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewTaskStatus","default":"open"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true,"pattern":"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$","maxLength":35}}};
 const pattern16 = new RegExp("^(\\s*[^\\s\\x00][^\\x00]*)?$", "u");
-const schema51 = {"type":"string","enum":["open","in_progress"]};
+const schema54 = {"type":"string","enum":["open","in_progress"]};
 
-function validate118(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate123(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -3850,7 +4128,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "open") || (data === "in_progress"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema51.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema54.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -3859,12 +4137,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate118.errors = vErrors;
+validate123.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate117(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate122(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -3974,8 +4252,8 @@ vErrors.push(err8);
 }
 errors++;
 }
-if(!(validate118(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate118.errors : vErrors.concat(validate118.errors);
+if(!(validate123(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate123.errors : vErrors.concat(validate123.errors);
 errors = vErrors.length;
 }
 if(data.participant_id !== undefined){
@@ -4059,14 +4337,14 @@ vErrors.push(err15);
 }
 errors++;
 }
-validate117.errors = vErrors;
+validate122.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_TaskUpdate = validate120;
-const schema52 = {"type":"object","additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000},"status":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true,"pattern":"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$","maxLength":35}}};
+const open_openapi_schemas_TaskUpdate = validate125;
+const schema55 = {"type":"object","additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000},"status":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true,"pattern":"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$","maxLength":35}}};
 
-function validate120(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate125(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -4249,15 +4527,15 @@ vErrors.push(err14);
 }
 errors++;
 }
-validate120.errors = vErrors;
+validate125.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_JobCreate = validate122;
-const schema53 = {"type":"object","required":["title"],"additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000,"default":""},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewJobStatus","default":"draft"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestionInput"}},"default":[]}}};
-const schema54 = {"type":"string","enum":["draft","open"]};
+const open_openapi_schemas_JobCreate = validate127;
+const schema56 = {"type":"object","required":["title"],"additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000,"default":""},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewJobStatus","default":"draft"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestionInput"}},"default":[]}}};
+const schema57 = {"type":"string","enum":["draft","open"]};
 
-function validate123(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate128(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -4271,7 +4549,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "draft") || (data === "open"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema54.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema57.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -4280,16 +4558,16 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate123.errors = vErrors;
+validate128.errors = vErrors;
 return errors === 0;
 }
 
-const schema55 = {"if":{"type":"object","properties":{"operator":{"enum":["equals"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/EqualsQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["at_least","at_most"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/NumberQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["one_of"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/OneOfQuestion"},"else":{"if":{"type":"object","not":{"required":["operator"]}},"then":{"$ref":"/open/openapi.yaml/components/schemas/PlainQuestion"},"else":{"type":"object","properties":{"operator":{"enum":["equals","at_least","at_most","one_of"]}},"required":["operator"]}}}}};
-const schema56 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/EqualsOperator","default":"equals"},"expected":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}};
+const schema58 = {"if":{"type":"object","properties":{"operator":{"enum":["equals"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/EqualsQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["at_least","at_most"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/NumberQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["one_of"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/OneOfQuestion"},"else":{"if":{"type":"object","not":{"required":["operator"]}},"then":{"$ref":"/open/openapi.yaml/components/schemas/PlainQuestion"},"else":{"type":"object","properties":{"operator":{"enum":["equals","at_least","at_most","one_of"]}},"required":["operator"]}}}}};
+const schema59 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/EqualsOperator","default":"equals"},"expected":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}};
 const pattern23 = new RegExp("^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$", "u");
-const schema57 = {"type":"string","enum":["must_have","nice_to_have"]};
+const schema60 = {"type":"string","enum":["must_have","nice_to_have"]};
 
-function validate127(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate132(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -4303,7 +4581,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "must_have") || (data === "nice_to_have"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema57.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema60.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -4312,13 +4590,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate127.errors = vErrors;
+validate132.errors = vErrors;
 return errors === 0;
 }
 
-const schema58 = {"type":"string","enum":["equals"]};
+const schema61 = {"type":"string","enum":["equals"]};
 
-function validate129(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate134(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -4332,7 +4610,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "equals")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema58.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema61.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -4341,14 +4619,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate129.errors = vErrors;
+validate134.errors = vErrors;
 return errors === 0;
 }
 
-const schema59 = {"oneOf":[{"type":"string","pattern":"^[^\\x00]*$","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]};
-const formats42 = require("ajv-formats/dist/formats").fullFormats.double;
+const schema62 = {"oneOf":[{"type":"string","pattern":"^[^\\x00]*$","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]};
+const formats44 = require("ajv-formats/dist/formats").fullFormats.double;
 
-function validate131(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate136(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 const _errs0 = errors;
@@ -4394,7 +4672,7 @@ passing0 = 0;
 }
 const _errs3 = errors;
 if((typeof data == "number") && (isFinite(data))){
-if(!(formats42.validate(data))){
+if(!(formats44.validate(data))){
 const err3 = {instancePath,schemaPath:"#/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
 if(vErrors === null){
 vErrors = [err3];
@@ -4469,12 +4747,12 @@ vErrors = null;
 }
 }
 }
-validate131.errors = vErrors;
+validate136.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate126(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate131(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -4614,18 +4892,18 @@ errors++;
 }
 }
 if(data.requirement !== undefined){
-if(!(validate127(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
-vErrors = vErrors === null ? validate127.errors : vErrors.concat(validate127.errors);
+if(!(validate132(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
+vErrors = vErrors === null ? validate132.errors : vErrors.concat(validate132.errors);
 errors = vErrors.length;
 }
 }
-if(!(validate129(data.operator, {instancePath:instancePath+"/operator",parentData:data,parentDataProperty:"operator",rootData}))){
-vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
+if(!(validate134(data.operator, {instancePath:instancePath+"/operator",parentData:data,parentDataProperty:"operator",rootData}))){
+vErrors = vErrors === null ? validate134.errors : vErrors.concat(validate134.errors);
 errors = vErrors.length;
 }
 if(data.expected !== undefined){
-if(!(validate131(data.expected, {instancePath:instancePath+"/expected",parentData:data,parentDataProperty:"expected",rootData}))){
-vErrors = vErrors === null ? validate131.errors : vErrors.concat(validate131.errors);
+if(!(validate136(data.expected, {instancePath:instancePath+"/expected",parentData:data,parentDataProperty:"expected",rootData}))){
+vErrors = vErrors === null ? validate136.errors : vErrors.concat(validate136.errors);
 errors = vErrors.length;
 }
 }
@@ -4640,231 +4918,12 @@ vErrors.push(err12);
 }
 errors++;
 }
-validate126.errors = vErrors;
+validate131.errors = vErrors;
 return errors === 0;
 }
 
-const schema60 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/NumberOperator"},"expected":{"type":"number","format":"double"}}};
-const schema61 = {"type":"string","enum":["at_least","at_most"]};
-
-function validate136(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!((data === "at_least") || (data === "at_most"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema61.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate136.errors = vErrors;
-return errors === 0;
-}
-
-
-function validate134(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.key === undefined){
-const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "key"},message:"must have required property '"+"key"+"'"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(data.label === undefined){
-const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "label"},message:"must have required property '"+"label"+"'"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-if(data.requirement === undefined){
-const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "requirement"},message:"must have required property '"+"requirement"+"'"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-if(data.operator === undefined){
-const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "operator"},message:"must have required property '"+"operator"+"'"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-if(data.expected === undefined){
-const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "expected"},message:"must have required property '"+"expected"+"'"};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-for(const key0 in data){
-if(!(((((key0 === "key") || (key0 === "label")) || (key0 === "requirement")) || (key0 === "operator")) || (key0 === "expected"))){
-const err5 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-}
-if(data.key !== undefined){
-let data0 = data.key;
-if(typeof data0 === "string"){
-if(!pattern23.test(data0)){
-const err6 = {instancePath:instancePath+"/key",schemaPath:"#/properties/key/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"+"\""};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-}
-else {
-const err7 = {instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-}
-if(data.label !== undefined){
-let data1 = data.label;
-if(typeof data1 === "string"){
-if(func3(data1) > 500){
-const err8 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/maxLength",keyword:"maxLength",params:{limit: 500},message:"must NOT have more than 500 characters"};
-if(vErrors === null){
-vErrors = [err8];
-}
-else {
-vErrors.push(err8);
-}
-errors++;
-}
-if(func3(data1) < 1){
-const err9 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-}
-if(!pattern7.test(data1)){
-const err10 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
-if(vErrors === null){
-vErrors = [err10];
-}
-else {
-vErrors.push(err10);
-}
-errors++;
-}
-}
-else {
-const err11 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err11];
-}
-else {
-vErrors.push(err11);
-}
-errors++;
-}
-}
-if(data.requirement !== undefined){
-if(!(validate127(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
-vErrors = vErrors === null ? validate127.errors : vErrors.concat(validate127.errors);
-errors = vErrors.length;
-}
-}
-if(data.operator !== undefined){
-if(!(validate136(data.operator, {instancePath:instancePath+"/operator",parentData:data,parentDataProperty:"operator",rootData}))){
-vErrors = vErrors === null ? validate136.errors : vErrors.concat(validate136.errors);
-errors = vErrors.length;
-}
-}
-if(data.expected !== undefined){
-let data4 = data.expected;
-if((typeof data4 == "number") && (isFinite(data4))){
-if(!(formats42.validate(data4))){
-const err12 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
-if(vErrors === null){
-vErrors = [err12];
-}
-else {
-vErrors.push(err12);
-}
-errors++;
-}
-}
-else {
-const err13 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/type",keyword:"type",params:{type: "number"},message:"must be number"};
-if(vErrors === null){
-vErrors = [err13];
-}
-else {
-vErrors.push(err13);
-}
-errors++;
-}
-}
-}
-else {
-const err14 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err14];
-}
-else {
-vErrors.push(err14);
-}
-errors++;
-}
-validate134.errors = vErrors;
-return errors === 0;
-}
-
-const schema62 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/OneOfOperator"},"expected":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}}}};
-const schema63 = {"type":"string","enum":["one_of"]};
+const schema63 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/NumberOperator"},"expected":{"type":"number","format":"double"}}};
+const schema64 = {"type":"string","enum":["at_least","at_most"]};
 
 function validate141(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -4879,8 +4938,8 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(!(data === "one_of")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema63.enum},message:"must be equal to one of the allowed values"};
+if(!((data === "at_least") || (data === "at_most"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema64.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -5031,14 +5090,233 @@ errors++;
 }
 }
 if(data.requirement !== undefined){
-if(!(validate127(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
-vErrors = vErrors === null ? validate127.errors : vErrors.concat(validate127.errors);
+if(!(validate132(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
+vErrors = vErrors === null ? validate132.errors : vErrors.concat(validate132.errors);
 errors = vErrors.length;
 }
 }
 if(data.operator !== undefined){
 if(!(validate141(data.operator, {instancePath:instancePath+"/operator",parentData:data,parentDataProperty:"operator",rootData}))){
 vErrors = vErrors === null ? validate141.errors : vErrors.concat(validate141.errors);
+errors = vErrors.length;
+}
+}
+if(data.expected !== undefined){
+let data4 = data.expected;
+if((typeof data4 == "number") && (isFinite(data4))){
+if(!(formats44.validate(data4))){
+const err12 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
+if(vErrors === null){
+vErrors = [err12];
+}
+else {
+vErrors.push(err12);
+}
+errors++;
+}
+}
+else {
+const err13 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+}
+}
+}
+else {
+const err14 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
+}
+errors++;
+}
+validate139.errors = vErrors;
+return errors === 0;
+}
+
+const schema65 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/OneOfOperator"},"expected":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}}}};
+const schema66 = {"type":"string","enum":["one_of"]};
+
+function validate146(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(data === "one_of")){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema66.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate146.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate144(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.key === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "key"},message:"must have required property '"+"key"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.label === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "label"},message:"must have required property '"+"label"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(data.requirement === undefined){
+const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "requirement"},message:"must have required property '"+"requirement"+"'"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(data.operator === undefined){
+const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "operator"},message:"must have required property '"+"operator"+"'"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+if(data.expected === undefined){
+const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "expected"},message:"must have required property '"+"expected"+"'"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+for(const key0 in data){
+if(!(((((key0 === "key") || (key0 === "label")) || (key0 === "requirement")) || (key0 === "operator")) || (key0 === "expected"))){
+const err5 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+}
+if(data.key !== undefined){
+let data0 = data.key;
+if(typeof data0 === "string"){
+if(!pattern23.test(data0)){
+const err6 = {instancePath:instancePath+"/key",schemaPath:"#/properties/key/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"+"\""};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+else {
+const err7 = {instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+}
+if(data.label !== undefined){
+let data1 = data.label;
+if(typeof data1 === "string"){
+if(func3(data1) > 500){
+const err8 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/maxLength",keyword:"maxLength",params:{limit: 500},message:"must NOT have more than 500 characters"};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+if(func3(data1) < 1){
+const err9 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+if(!pattern7.test(data1)){
+const err10 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
+if(vErrors === null){
+vErrors = [err10];
+}
+else {
+vErrors.push(err10);
+}
+errors++;
+}
+}
+else {
+const err11 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err11];
+}
+else {
+vErrors.push(err11);
+}
+errors++;
+}
+}
+if(data.requirement !== undefined){
+if(!(validate132(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
+vErrors = vErrors === null ? validate132.errors : vErrors.concat(validate132.errors);
+errors = vErrors.length;
+}
+}
+if(data.operator !== undefined){
+if(!(validate146(data.operator, {instancePath:instancePath+"/operator",parentData:data,parentDataProperty:"operator",rootData}))){
+vErrors = vErrors === null ? validate146.errors : vErrors.concat(validate146.errors);
 errors = vErrors.length;
 }
 }
@@ -5074,8 +5352,8 @@ const _errs12 = errors;
 if(Array.isArray(data4)){
 const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate131(data4[i0], {instancePath:instancePath+"/expected/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate131.errors : vErrors.concat(validate131.errors);
+if(!(validate136(data4[i0], {instancePath:instancePath+"/expected/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate136.errors : vErrors.concat(validate136.errors);
 errors = vErrors.length;
 }
 }
@@ -5137,13 +5415,13 @@ vErrors.push(err17);
 }
 errors++;
 }
-validate139.errors = vErrors;
+validate144.errors = vErrors;
 return errors === 0;
 }
 
-const schema64 = {"type":"object","required":["key","label","requirement","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"expected":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}};
+const schema67 = {"type":"object","required":["key","label","requirement","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"expected":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}};
 
-function validate145(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate150(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5270,14 +5548,14 @@ errors++;
 }
 }
 if(data.requirement !== undefined){
-if(!(validate127(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
-vErrors = vErrors === null ? validate127.errors : vErrors.concat(validate127.errors);
+if(!(validate132(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
+vErrors = vErrors === null ? validate132.errors : vErrors.concat(validate132.errors);
 errors = vErrors.length;
 }
 }
 if(data.expected !== undefined){
-if(!(validate131(data.expected, {instancePath:instancePath+"/expected",parentData:data,parentDataProperty:"expected",rootData}))){
-vErrors = vErrors === null ? validate131.errors : vErrors.concat(validate131.errors);
+if(!(validate136(data.expected, {instancePath:instancePath+"/expected",parentData:data,parentDataProperty:"expected",rootData}))){
+vErrors = vErrors === null ? validate136.errors : vErrors.concat(validate136.errors);
 errors = vErrors.length;
 }
 }
@@ -5292,12 +5570,12 @@ vErrors.push(err11);
 }
 errors++;
 }
-validate145.errors = vErrors;
+validate150.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate125(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate130(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 const _errs0 = errors;
@@ -5355,8 +5633,8 @@ vErrors = null;
 let ifClause0;
 if(_valid0){
 const _errs4 = errors;
-if(!(validate126(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate126.errors : vErrors.concat(validate126.errors);
+if(!(validate131(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate131.errors : vErrors.concat(validate131.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs4 === errors;
@@ -5421,8 +5699,8 @@ vErrors = null;
 let ifClause1;
 if(_valid1){
 const _errs10 = errors;
-if(!(validate134(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate134.errors : vErrors.concat(validate134.errors);
+if(!(validate139(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate139.errors : vErrors.concat(validate139.errors);
 errors = vErrors.length;
 }
 var _valid1 = _errs10 === errors;
@@ -5486,8 +5764,8 @@ vErrors = null;
 let ifClause2;
 if(_valid2){
 const _errs16 = errors;
-if(!(validate139(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate139.errors : vErrors.concat(validate139.errors);
+if(!(validate144(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate144.errors : vErrors.concat(validate144.errors);
 errors = vErrors.length;
 }
 var _valid2 = _errs16 === errors;
@@ -5559,8 +5837,8 @@ vErrors = null;
 let ifClause3;
 if(_valid3){
 const _errs23 = errors;
-if(!(validate145(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate145.errors : vErrors.concat(validate145.errors);
+if(!(validate150(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate150.errors : vErrors.concat(validate150.errors);
 errors = vErrors.length;
 }
 var _valid3 = _errs23 === errors;
@@ -5583,7 +5861,7 @@ errors++;
 if(data.operator !== undefined){
 let data3 = data.operator;
 if(!((((data3 === "equals") || (data3 === "at_least")) || (data3 === "at_most")) || (data3 === "one_of"))){
-const err13 = {instancePath:instancePath+"/operator",schemaPath:"#/else/else/else/else/properties/operator/enum",keyword:"enum",params:{allowedValues: schema55.else.else.else.else.properties.operator.enum},message:"must be equal to one of the allowed values"};
+const err13 = {instancePath:instancePath+"/operator",schemaPath:"#/else/else/else/else/properties/operator/enum",keyword:"enum",params:{allowedValues: schema58.else.else.else.else.properties.operator.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -5660,12 +5938,12 @@ vErrors.push(err18);
 }
 errors++;
 }
-validate125.errors = vErrors;
+validate130.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate122(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate127(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5778,8 +6056,8 @@ vErrors.push(err8);
 }
 errors++;
 }
-if(!(validate123(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate123.errors : vErrors.concat(validate123.errors);
+if(!(validate128(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate128.errors : vErrors.concat(validate128.errors);
 errors = vErrors.length;
 }
 let data3 = data.screening_questions;
@@ -5813,8 +6091,8 @@ const _errs11 = errors;
 if(Array.isArray(data3)){
 const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate125(data3[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data3,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+if(!(validate130(data3[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data3,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate130.errors : vErrors.concat(validate130.errors);
 errors = vErrors.length;
 }
 }
@@ -5865,14 +6143,14 @@ vErrors.push(err13);
 }
 errors++;
 }
-validate122.errors = vErrors;
+validate127.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_JobUpdate = validate150;
-const schema65 = {"type":"object","additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestionInput"}}}}};
+const open_openapi_schemas_JobUpdate = validate155;
+const schema68 = {"type":"object","additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestionInput"}}}}};
 
-function validate150(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate155(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6006,8 +6284,8 @@ const _errs11 = errors;
 if(Array.isArray(data3)){
 const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate125(data3[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data3,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+if(!(validate130(data3[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data3,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate130.errors : vErrors.concat(validate130.errors);
 errors = vErrors.length;
 }
 }
@@ -6059,15 +6337,15 @@ vErrors.push(err12);
 }
 errors++;
 }
-validate150.errors = vErrors;
+validate155.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_JobApplicationCreate = validate153;
-const schema66 = {"type":"object","required":["job_id","participant_id"],"additionalProperties":false,"properties":{"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"}}};
-const schema67 = {"type":"object","maxProperties":100,"additionalProperties":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}};
+const open_openapi_schemas_JobApplicationCreate = validate158;
+const schema69 = {"type":"object","required":["job_id","participant_id"],"additionalProperties":false,"properties":{"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"}}};
+const schema70 = {"type":"object","maxProperties":100,"additionalProperties":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}};
 
-function validate154(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate159(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6082,8 +6360,8 @@ vErrors.push(err0);
 errors++;
 }
 for(const key0 in data){
-if(!(validate131(data[key0], {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data,parentDataProperty:key0,rootData}))){
-vErrors = vErrors === null ? validate131.errors : vErrors.concat(validate131.errors);
+if(!(validate136(data[key0], {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data,parentDataProperty:key0,rootData}))){
+vErrors = vErrors === null ? validate136.errors : vErrors.concat(validate136.errors);
 errors = vErrors.length;
 }
 }
@@ -6098,12 +6376,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate154.errors = vErrors;
+validate159.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate153(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate158(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6190,8 +6468,8 @@ errors++;
 }
 }
 if(data.answers !== undefined){
-if(!(validate154(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
-vErrors = vErrors === null ? validate154.errors : vErrors.concat(validate154.errors);
+if(!(validate159(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
+vErrors = vErrors === null ? validate159.errors : vErrors.concat(validate159.errors);
 errors = vErrors.length;
 }
 }
@@ -6206,14 +6484,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate153.errors = vErrors;
+validate158.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_JobApplicationUpdate = validate157;
-const schema68 = {"type":"object","additionalProperties":false,"properties":{"status":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"}}};
+const open_openapi_schemas_JobApplicationUpdate = validate162;
+const schema71 = {"type":"object","additionalProperties":false,"properties":{"status":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"}}};
 
-function validate157(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate162(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6236,8 +6514,8 @@ errors = vErrors.length;
 }
 }
 if(data.answers !== undefined){
-if(!(validate154(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
-vErrors = vErrors === null ? validate154.errors : vErrors.concat(validate154.errors);
+if(!(validate159(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
+vErrors = vErrors === null ? validate159.errors : vErrors.concat(validate159.errors);
 errors = vErrors.length;
 }
 }
@@ -6252,15 +6530,15 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate157.errors = vErrors;
+validate162.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_ExportCreate = validate160;
-const schema69 = {"type":"object","required":["resource","format"],"additionalProperties":false,"properties":{"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/open/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/open/openapi.yaml/components/schemas/ExportFilters","default":{}}}};
-const schema70 = {"type":"string","enum":["csv","csv_raw","json"]};
+const open_openapi_schemas_ExportCreate = validate165;
+const schema72 = {"type":"object","required":["resource","format"],"additionalProperties":false,"properties":{"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/open/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/open/openapi.yaml/components/schemas/ExportFilters","default":{}}}};
+const schema73 = {"type":"string","enum":["csv","csv_raw","json"]};
 
-function validate162(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate167(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -6274,7 +6552,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "csv") || (data === "csv_raw")) || (data === "json"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema70.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema73.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -6283,13 +6561,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate162.errors = vErrors;
+validate167.errors = vErrors;
 return errors === 0;
 }
 
-const schema71 = {"type":"object","maxProperties":10,"additionalProperties":{"type":"string","pattern":"^[^\\x00]*$","maxLength":500}};
+const schema74 = {"type":"object","maxProperties":10,"additionalProperties":{"type":"string","pattern":"^[^\\x00]*$","maxLength":500}};
 
-function validate164(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate169(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6349,12 +6627,12 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate164.errors = vErrors;
+validate169.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate160(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate165(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6400,13 +6678,13 @@ errors = vErrors.length;
 }
 }
 if(data.format !== undefined){
-if(!(validate162(data.format, {instancePath:instancePath+"/format",parentData:data,parentDataProperty:"format",rootData}))){
-vErrors = vErrors === null ? validate162.errors : vErrors.concat(validate162.errors);
+if(!(validate167(data.format, {instancePath:instancePath+"/format",parentData:data,parentDataProperty:"format",rootData}))){
+vErrors = vErrors === null ? validate167.errors : vErrors.concat(validate167.errors);
 errors = vErrors.length;
 }
 }
-if(!(validate164(data.filters, {instancePath:instancePath+"/filters",parentData:data,parentDataProperty:"filters",rootData}))){
-vErrors = vErrors === null ? validate164.errors : vErrors.concat(validate164.errors);
+if(!(validate169(data.filters, {instancePath:instancePath+"/filters",parentData:data,parentDataProperty:"filters",rootData}))){
+vErrors = vErrors === null ? validate169.errors : vErrors.concat(validate169.errors);
 errors = vErrors.length;
 }
 }
@@ -6420,15 +6698,15 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate160.errors = vErrors;
+validate165.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_PaymentCreate = validate166;
-const schema72 = {"type":"object","required":["participant_id","amount_minor","currency"],"additionalProperties":false,"properties":{"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"note":{"type":"string","nullable":true,"pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":2000}}};
-const formats54 = require("ajv-formats/dist/formats").fullFormats.int64;
+const open_openapi_schemas_PaymentCreate = validate171;
+const schema75 = {"type":"object","required":["participant_id","amount_minor","currency"],"additionalProperties":false,"properties":{"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"note":{"type":"string","nullable":true,"pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":2000}}};
+const formats56 = require("ajv-formats/dist/formats").fullFormats.int64;
 
-function validate166(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate171(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6557,7 +6835,7 @@ vErrors.push(err10);
 }
 errors++;
 }
-if(!(formats54.validate(data2))){
+if(!(formats56.validate(data2))){
 const err11 = {instancePath:instancePath+"/amount_minor",schemaPath:"#/properties/amount_minor/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err11];
@@ -6621,14 +6899,14 @@ vErrors.push(err15);
 }
 errors++;
 }
-validate166.errors = vErrors;
+validate171.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_PaymentUpdate = validate168;
-const schema73 = {"type":"object","additionalProperties":false,"properties":{"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true,"pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":2000}}};
+const open_openapi_schemas_PaymentUpdate = validate173;
+const schema76 = {"type":"object","additionalProperties":false,"properties":{"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true,"pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":2000}}};
 
-function validate168(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate173(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6702,7 +6980,7 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(!(formats54.validate(data1))){
+if(!(formats56.validate(data1))){
 const err6 = {instancePath:instancePath+"/amount_minor",schemaPath:"#/properties/amount_minor/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err6];
@@ -6772,16 +7050,16 @@ vErrors.push(err10);
 }
 errors++;
 }
-validate168.errors = vErrors;
+validate173.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_200_headers = validate171;
-const schema74 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"link":{"$ref":"/shared/openapi.yaml/components/headers/Link/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
-const schema75 = {"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"};
+const listParticipants_200_headers = validate176;
+const schema77 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"link":{"$ref":"/shared/openapi.yaml/components/headers/Link/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const schema78 = {"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"};
 const pattern37 = new RegExp("^[A-Za-z0-9._-]{1,128}$", "u");
 
-function validate172(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate177(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -6806,18 +7084,18 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate172.errors = vErrors;
+validate177.errors = vErrors;
 return errors === 0;
 }
 
-const schema76 = {"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"};
+const schema79 = {"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"};
 const pattern38 = new RegExp("^-?\\d+$", "u");
 
-function validate174(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate179(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))) && (typeof data !== "string")){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema76.type},message:"must be integer,string"};
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema79.type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -6860,17 +7138,17 @@ vErrors.push(err3);
 errors++;
 }
 }
-validate174.errors = vErrors;
+validate179.errors = vErrors;
 return errors === 0;
 }
 
-const schema77 = {"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"};
+const schema80 = {"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"};
 
-function validate176(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate181(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))) && (typeof data !== "string")){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema77.type},message:"must be integer,string"};
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema80.type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -6913,17 +7191,17 @@ vErrors.push(err3);
 errors++;
 }
 }
-validate176.errors = vErrors;
+validate181.errors = vErrors;
 return errors === 0;
 }
 
-const schema78 = {"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"};
+const schema81 = {"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"};
 
-function validate178(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate183(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))) && (typeof data !== "string")){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema78.type},message:"must be integer,string"};
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema81.type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -6933,7 +7211,7 @@ vErrors.push(err0);
 errors++;
 }
 if((typeof data == "number") && (isFinite(data))){
-if(!(formats54.validate(data))){
+if(!(formats56.validate(data))){
 const err1 = {instancePath,schemaPath:"#/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err1];
@@ -6956,14 +7234,14 @@ vErrors.push(err2);
 errors++;
 }
 }
-validate178.errors = vErrors;
+validate183.errors = vErrors;
 return errors === 0;
 }
 
-const schema79 = {"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"};
+const schema82 = {"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"};
 const pattern41 = new RegExp("^\"default\";r=\\d+;t=\\d+$", "u");
 
-function validate180(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate185(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -6988,14 +7266,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate180.errors = vErrors;
+validate185.errors = vErrors;
 return errors === 0;
 }
 
-const schema80 = {"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"};
+const schema83 = {"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"};
 const pattern42 = new RegExp("^\"default\";q=\\d+;w=\\d+$", "u");
 
-function validate182(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate187(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -7020,14 +7298,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate182.errors = vErrors;
+validate187.errors = vErrors;
 return errors === 0;
 }
 
-const schema81 = {"type":"string","pattern":"^<[^<>]+>; rel=\"next\"$"};
+const schema84 = {"type":"string","pattern":"^<[^<>]+>; rel=\"next\"$"};
 const pattern43 = new RegExp("^<[^<>]+>; rel=\"next\"$", "u");
 
-function validate184(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate189(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -7052,12 +7330,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate184.errors = vErrors;
+validate189.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate171(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate176(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7122,44 +7400,44 @@ vErrors.push(err5);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate172(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate172.errors : vErrors.concat(validate172.errors);
+if(!(validate177(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate174(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate174.errors : vErrors.concat(validate174.errors);
+if(!(validate179(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate179.errors : vErrors.concat(validate179.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate176(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
-vErrors = vErrors === null ? validate176.errors : vErrors.concat(validate176.errors);
+if(!(validate181(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+vErrors = vErrors === null ? validate181.errors : vErrors.concat(validate181.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate178(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
-vErrors = vErrors === null ? validate178.errors : vErrors.concat(validate178.errors);
+if(!(validate183(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+vErrors = vErrors === null ? validate183.errors : vErrors.concat(validate183.errors);
 errors = vErrors.length;
 }
 }
 if(data.ratelimit !== undefined){
-if(!(validate180(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
-vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
+if(!(validate185(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate185.errors : vErrors.concat(validate185.errors);
 errors = vErrors.length;
 }
 }
 if(data["ratelimit-policy"] !== undefined){
-if(!(validate182(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
-vErrors = vErrors === null ? validate182.errors : vErrors.concat(validate182.errors);
+if(!(validate187(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate187.errors : vErrors.concat(validate187.errors);
 errors = vErrors.length;
 }
 }
 if(data.link !== undefined){
-if(!(validate184(data.link, {instancePath:instancePath+"/link",parentData:data,parentDataProperty:"link",rootData}))){
-vErrors = vErrors === null ? validate184.errors : vErrors.concat(validate184.errors);
+if(!(validate189(data.link, {instancePath:instancePath+"/link",parentData:data,parentDataProperty:"link",rootData}))){
+vErrors = vErrors === null ? validate189.errors : vErrors.concat(validate189.errors);
 errors = vErrors.length;
 }
 }
@@ -7174,16 +7452,16 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate171.errors = vErrors;
+validate176.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ParticipantList = validate186;
-const schema82 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema83 = {"type":"object","required":["id","full_name","email","phone","status","tags","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"full_name":{"type":"string"},"email":{"type":"string","nullable":true},"phone":{"type":"string","nullable":true},"status":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","items":{"type":"string"}},"external_id":{"type":"string","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
-const schema84 = {"type":"string","format":"uuid"};
+const closed_openapi_schemas_ParticipantList = validate191;
+const schema85 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema86 = {"type":"object","required":["id","full_name","email","phone","status","tags","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"full_name":{"type":"string"},"email":{"type":"string","nullable":true},"phone":{"type":"string","nullable":true},"status":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","items":{"type":"string"}},"external_id":{"type":"string","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const schema87 = {"type":"string","format":"uuid"};
 
-function validate188(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate193(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -7208,13 +7486,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate188.errors = vErrors;
+validate193.errors = vErrors;
 return errors === 0;
 }
 
-const schema85 = {"type":"string","format":"date-time"};
+const schema88 = {"type":"string","format":"date-time"};
 
-function validate191(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate196(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -7239,12 +7517,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate191.errors = vErrors;
+validate196.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate187(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate192(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7339,7 +7617,7 @@ vErrors.push(err8);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema83.properties, key0))){
+if(!(func2.call(schema86.properties, key0))){
 const err9 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err9];
@@ -7351,8 +7629,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -7442,14 +7720,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate191(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+if(!(validate196(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate191(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+if(!(validate196(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
 errors = vErrors.length;
 }
 }
@@ -7464,13 +7742,13 @@ vErrors.push(err16);
 }
 errors++;
 }
-validate187.errors = vErrors;
+validate192.errors = vErrors;
 return errors === 0;
 }
 
-const schema86 = {"type":"object","required":["current_page","last_page","per_page","total","allowed_sorts","next_cursor"],"properties":{"current_page":{"type":"integer","format":"int32","minimum":1},"last_page":{"type":"integer","format":"int32","minimum":1},"per_page":{"type":"integer","format":"int32","minimum":1,"maximum":100},"total":{"type":"integer","format":"int64","minimum":0},"allowed_sorts":{"type":"array","items":{"type":"string"}},"next_cursor":{"type":"string","nullable":true}},"additionalProperties":false};
+const schema89 = {"type":"object","required":["current_page","last_page","per_page","total","allowed_sorts","next_cursor"],"properties":{"current_page":{"type":"integer","format":"int32","minimum":1},"last_page":{"type":"integer","format":"int32","minimum":1},"per_page":{"type":"integer","format":"int32","minimum":1,"maximum":100},"total":{"type":"integer","format":"int64","minimum":0},"allowed_sorts":{"type":"array","items":{"type":"string"}},"next_cursor":{"type":"string","nullable":true}},"additionalProperties":false};
 
-function validate195(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate200(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7684,7 +7962,7 @@ vErrors.push(err18);
 }
 errors++;
 }
-if(!(formats54.validate(data3))){
+if(!(formats56.validate(data3))){
 const err19 = {instancePath:instancePath+"/total",schemaPath:"#/properties/total/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err19];
@@ -7748,12 +8026,12 @@ vErrors.push(err23);
 }
 errors++;
 }
-validate195.errors = vErrors;
+validate200.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate186(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate191(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7794,8 +8072,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate187(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate187.errors : vErrors.concat(validate187.errors);
+if(!(validate192(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate192.errors : vErrors.concat(validate192.errors);
 errors = vErrors.length;
 }
 }
@@ -7812,8 +8090,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate195(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate195.errors : vErrors.concat(validate195.errors);
+if(!(validate200(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate200.errors : vErrors.concat(validate200.errors);
 errors = vErrors.length;
 }
 }
@@ -7828,14 +8106,14 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate186.errors = vErrors;
+validate191.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_400_headers = validate197;
-const schema87 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"}},"required":["x-request-id"]};
+const listParticipants_400_headers = validate202;
+const schema90 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"}},"required":["x-request-id"]};
 
-function validate197(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate202(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7850,8 +8128,8 @@ vErrors.push(err0);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate172(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate172.errors : vErrors.concat(validate172.errors);
+if(!(validate177(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -7866,14 +8144,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate197.errors = vErrors;
+validate202.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ApiError = validate199;
-const schema88 = {"type":"object","required":["message"],"properties":{"message":{"type":"string","minLength":1}},"additionalProperties":false};
+const closed_openapi_schemas_ApiError = validate204;
+const schema91 = {"type":"object","required":["message"],"properties":{"message":{"type":"string","minLength":1}},"additionalProperties":false};
 
-function validate199(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate204(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7935,15 +8213,15 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate199.errors = vErrors;
+validate204.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_401_headers = validate200;
-const schema89 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"www-authenticate":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","www-authenticate"]};
-const schema90 = {"type":"string"};
+const listParticipants_401_headers = validate205;
+const schema92 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"www-authenticate":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","www-authenticate"]};
+const schema93 = {"type":"string"};
 
-function validate202(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate207(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -7956,12 +8234,12 @@ vErrors.push(err0);
 }
 errors++;
 }
-validate202.errors = vErrors;
+validate207.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate200(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate205(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7986,14 +8264,14 @@ vErrors.push(err1);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate172(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate172.errors : vErrors.concat(validate172.errors);
+if(!(validate177(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
 if(data["www-authenticate"] !== undefined){
-if(!(validate202(data["www-authenticate"], {instancePath:instancePath+"/www-authenticate",parentData:data,parentDataProperty:"www-authenticate",rootData}))){
-vErrors = vErrors === null ? validate202.errors : vErrors.concat(validate202.errors);
+if(!(validate207(data["www-authenticate"], {instancePath:instancePath+"/www-authenticate",parentData:data,parentDataProperty:"www-authenticate",rootData}))){
+vErrors = vErrors === null ? validate207.errors : vErrors.concat(validate207.errors);
 errors = vErrors.length;
 }
 }
@@ -8008,14 +8286,14 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate200.errors = vErrors;
+validate205.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_422_headers = validate204;
-const schema91 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const listParticipants_422_headers = validate209;
+const schema94 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate204(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate209(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8080,38 +8358,38 @@ vErrors.push(err5);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate172(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate172.errors : vErrors.concat(validate172.errors);
+if(!(validate177(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate174(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate174.errors : vErrors.concat(validate174.errors);
+if(!(validate179(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate179.errors : vErrors.concat(validate179.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate176(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
-vErrors = vErrors === null ? validate176.errors : vErrors.concat(validate176.errors);
+if(!(validate181(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+vErrors = vErrors === null ? validate181.errors : vErrors.concat(validate181.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate178(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
-vErrors = vErrors === null ? validate178.errors : vErrors.concat(validate178.errors);
+if(!(validate183(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+vErrors = vErrors === null ? validate183.errors : vErrors.concat(validate183.errors);
 errors = vErrors.length;
 }
 }
 if(data.ratelimit !== undefined){
-if(!(validate180(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
-vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
+if(!(validate185(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate185.errors : vErrors.concat(validate185.errors);
 errors = vErrors.length;
 }
 }
 if(data["ratelimit-policy"] !== undefined){
-if(!(validate182(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
-vErrors = vErrors === null ? validate182.errors : vErrors.concat(validate182.errors);
+if(!(validate187(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate187.errors : vErrors.concat(validate187.errors);
 errors = vErrors.length;
 }
 }
@@ -8126,14 +8404,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate204.errors = vErrors;
+validate209.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ApiValidationError = validate211;
-const schema92 = {"type":"object","required":["message","errors"],"properties":{"message":{"type":"string","minLength":1},"errors":{"type":"object","minProperties":1,"additionalProperties":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}}},"additionalProperties":false};
+const closed_openapi_schemas_ApiValidationError = validate216;
+const schema95 = {"type":"object","required":["message","errors"],"properties":{"message":{"type":"string","minLength":1},"errors":{"type":"object","minProperties":1,"additionalProperties":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}}},"additionalProperties":false};
 
-function validate211(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate216(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8281,14 +8559,14 @@ vErrors.push(err11);
 }
 errors++;
 }
-validate211.errors = vErrors;
+validate216.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_429_headers = validate212;
-const schema93 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","retry-after","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const listParticipants_429_headers = validate217;
+const schema96 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","retry-after","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate212(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate217(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8363,44 +8641,44 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate172(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate172.errors : vErrors.concat(validate172.errors);
+if(!(validate177(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
 if(data["retry-after"] !== undefined){
-if(!(validate174(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
-vErrors = vErrors === null ? validate174.errors : vErrors.concat(validate174.errors);
+if(!(validate179(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
+vErrors = vErrors === null ? validate179.errors : vErrors.concat(validate179.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate174(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate174.errors : vErrors.concat(validate174.errors);
+if(!(validate179(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate179.errors : vErrors.concat(validate179.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate176(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
-vErrors = vErrors === null ? validate176.errors : vErrors.concat(validate176.errors);
+if(!(validate181(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+vErrors = vErrors === null ? validate181.errors : vErrors.concat(validate181.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate178(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
-vErrors = vErrors === null ? validate178.errors : vErrors.concat(validate178.errors);
+if(!(validate183(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+vErrors = vErrors === null ? validate183.errors : vErrors.concat(validate183.errors);
 errors = vErrors.length;
 }
 }
 if(data.ratelimit !== undefined){
-if(!(validate180(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
-vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
+if(!(validate185(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate185.errors : vErrors.concat(validate185.errors);
 errors = vErrors.length;
 }
 }
 if(data["ratelimit-policy"] !== undefined){
-if(!(validate182(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
-vErrors = vErrors === null ? validate182.errors : vErrors.concat(validate182.errors);
+if(!(validate187(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate187.errors : vErrors.concat(validate187.errors);
 errors = vErrors.length;
 }
 }
@@ -8415,14 +8693,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate212.errors = vErrors;
+validate217.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_503_headers = validate220;
-const schema94 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"}},"required":["x-request-id","retry-after"]};
+const listParticipants_503_headers = validate225;
+const schema97 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"}},"required":["x-request-id","retry-after"]};
 
-function validate220(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate225(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8447,14 +8725,14 @@ vErrors.push(err1);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate172(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate172.errors : vErrors.concat(validate172.errors);
+if(!(validate177(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
 if(data["retry-after"] !== undefined){
-if(!(validate174(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
-vErrors = vErrors === null ? validate174.errors : vErrors.concat(validate174.errors);
+if(!(validate179(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
+vErrors = vErrors === null ? validate179.errors : vErrors.concat(validate179.errors);
 errors = vErrors.length;
 }
 }
@@ -8469,16 +8747,16 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate220.errors = vErrors;
+validate225.errors = vErrors;
 return errors === 0;
 }
 
-const createParticipant_201_headers = validate223;
-const schema95 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"location":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","location","etag"]};
-const schema96 = {"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"};
+const createParticipant_201_headers = validate228;
+const schema98 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"location":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","location","etag"]};
+const schema99 = {"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"};
 const pattern44 = new RegExp("^\"[A-Za-z0-9_-]+\"$", "u");
 
-function validate231(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate236(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -8503,13 +8781,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate231.errors = vErrors;
+validate236.errors = vErrors;
 return errors === 0;
 }
 
-const schema97 = {"type":"string","enum":["true"]};
+const schema100 = {"type":"string","enum":["true"]};
 
-function validate233(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate238(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -8523,7 +8801,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "true")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema97.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema100.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -8532,12 +8810,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate233.errors = vErrors;
+validate238.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate223(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate228(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8622,56 +8900,56 @@ vErrors.push(err7);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate172(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate172.errors : vErrors.concat(validate172.errors);
+if(!(validate177(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate174(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate174.errors : vErrors.concat(validate174.errors);
+if(!(validate179(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate179.errors : vErrors.concat(validate179.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate176(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
-vErrors = vErrors === null ? validate176.errors : vErrors.concat(validate176.errors);
+if(!(validate181(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+vErrors = vErrors === null ? validate181.errors : vErrors.concat(validate181.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate178(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
-vErrors = vErrors === null ? validate178.errors : vErrors.concat(validate178.errors);
+if(!(validate183(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+vErrors = vErrors === null ? validate183.errors : vErrors.concat(validate183.errors);
 errors = vErrors.length;
 }
 }
 if(data.ratelimit !== undefined){
-if(!(validate180(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
-vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
+if(!(validate185(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate185.errors : vErrors.concat(validate185.errors);
 errors = vErrors.length;
 }
 }
 if(data["ratelimit-policy"] !== undefined){
-if(!(validate182(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
-vErrors = vErrors === null ? validate182.errors : vErrors.concat(validate182.errors);
+if(!(validate187(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate187.errors : vErrors.concat(validate187.errors);
 errors = vErrors.length;
 }
 }
 if(data.location !== undefined){
-if(!(validate202(data.location, {instancePath:instancePath+"/location",parentData:data,parentDataProperty:"location",rootData}))){
-vErrors = vErrors === null ? validate202.errors : vErrors.concat(validate202.errors);
+if(!(validate207(data.location, {instancePath:instancePath+"/location",parentData:data,parentDataProperty:"location",rootData}))){
+vErrors = vErrors === null ? validate207.errors : vErrors.concat(validate207.errors);
 errors = vErrors.length;
 }
 }
 if(data.etag !== undefined){
-if(!(validate231(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
-vErrors = vErrors === null ? validate231.errors : vErrors.concat(validate231.errors);
+if(!(validate236(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
+vErrors = vErrors === null ? validate236.errors : vErrors.concat(validate236.errors);
 errors = vErrors.length;
 }
 }
 if(data["idempotent-replayed"] !== undefined){
-if(!(validate233(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
-vErrors = vErrors === null ? validate233.errors : vErrors.concat(validate233.errors);
+if(!(validate238(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
+vErrors = vErrors === null ? validate238.errors : vErrors.concat(validate238.errors);
 errors = vErrors.length;
 }
 }
@@ -8686,16 +8964,16 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate223.errors = vErrors;
+validate228.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Participant = validate187;
+const closed_openapi_schemas_Participant = validate192;
 
-const createParticipant_409_headers = validate235;
-const schema98 = {"type":"object","properties":{"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["retry-after","x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const createParticipant_409_headers = validate240;
+const schema101 = {"type":"object","properties":{"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["retry-after","x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate235(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate240(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8770,44 +9048,44 @@ vErrors.push(err6);
 errors++;
 }
 if(data["retry-after"] !== undefined){
-if(!(validate174(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
-vErrors = vErrors === null ? validate174.errors : vErrors.concat(validate174.errors);
+if(!(validate179(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
+vErrors = vErrors === null ? validate179.errors : vErrors.concat(validate179.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate172(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate172.errors : vErrors.concat(validate172.errors);
+if(!(validate177(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate174(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate174.errors : vErrors.concat(validate174.errors);
+if(!(validate179(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate179.errors : vErrors.concat(validate179.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate176(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
-vErrors = vErrors === null ? validate176.errors : vErrors.concat(validate176.errors);
+if(!(validate181(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+vErrors = vErrors === null ? validate181.errors : vErrors.concat(validate181.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate178(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
-vErrors = vErrors === null ? validate178.errors : vErrors.concat(validate178.errors);
+if(!(validate183(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+vErrors = vErrors === null ? validate183.errors : vErrors.concat(validate183.errors);
 errors = vErrors.length;
 }
 }
 if(data.ratelimit !== undefined){
-if(!(validate180(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
-vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
+if(!(validate185(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate185.errors : vErrors.concat(validate185.errors);
 errors = vErrors.length;
 }
 }
 if(data["ratelimit-policy"] !== undefined){
-if(!(validate182(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
-vErrors = vErrors === null ? validate182.errors : vErrors.concat(validate182.errors);
+if(!(validate187(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate187.errors : vErrors.concat(validate187.errors);
 errors = vErrors.length;
 }
 }
@@ -8822,14 +9100,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate235.errors = vErrors;
+validate240.errors = vErrors;
 return errors === 0;
 }
 
-const createParticipant_415_headers = validate243;
-const schema99 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"accept":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","accept"]};
+const createParticipant_415_headers = validate248;
+const schema102 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"accept":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","accept"]};
 
-function validate243(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate248(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8904,44 +9182,44 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate172(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate172.errors : vErrors.concat(validate172.errors);
+if(!(validate177(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate174(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate174.errors : vErrors.concat(validate174.errors);
+if(!(validate179(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate179.errors : vErrors.concat(validate179.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate176(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
-vErrors = vErrors === null ? validate176.errors : vErrors.concat(validate176.errors);
+if(!(validate181(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+vErrors = vErrors === null ? validate181.errors : vErrors.concat(validate181.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate178(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
-vErrors = vErrors === null ? validate178.errors : vErrors.concat(validate178.errors);
+if(!(validate183(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+vErrors = vErrors === null ? validate183.errors : vErrors.concat(validate183.errors);
 errors = vErrors.length;
 }
 }
 if(data.ratelimit !== undefined){
-if(!(validate180(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
-vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
+if(!(validate185(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate185.errors : vErrors.concat(validate185.errors);
 errors = vErrors.length;
 }
 }
 if(data["ratelimit-policy"] !== undefined){
-if(!(validate182(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
-vErrors = vErrors === null ? validate182.errors : vErrors.concat(validate182.errors);
+if(!(validate187(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate187.errors : vErrors.concat(validate187.errors);
 errors = vErrors.length;
 }
 }
 if(data.accept !== undefined){
-if(!(validate202(data.accept, {instancePath:instancePath+"/accept",parentData:data,parentDataProperty:"accept",rootData}))){
-vErrors = vErrors === null ? validate202.errors : vErrors.concat(validate202.errors);
+if(!(validate207(data.accept, {instancePath:instancePath+"/accept",parentData:data,parentDataProperty:"accept",rootData}))){
+vErrors = vErrors === null ? validate207.errors : vErrors.concat(validate207.errors);
 errors = vErrors.length;
 }
 }
@@ -8956,15 +9234,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate243.errors = vErrors;
+validate248.errors = vErrors;
 return errors === 0;
 }
 
-const createParticipant_503_headers = validate251;
-const schema100 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-change-outcome":{"$ref":"/shared/openapi.yaml/components/headers/X-Change-Outcome/schema"}},"required":["x-request-id","retry-after","x-change-outcome"]};
-const schema101 = {"type":"string","enum":["none","unknown"]};
+const createParticipant_503_headers = validate256;
+const schema103 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-change-outcome":{"$ref":"/shared/openapi.yaml/components/headers/X-Change-Outcome/schema"}},"required":["x-request-id","retry-after","x-change-outcome"]};
+const schema104 = {"type":"string","enum":["none","unknown"]};
 
-function validate254(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate259(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -8978,7 +9256,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "none") || (data === "unknown"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema101.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema104.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -8987,12 +9265,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate254.errors = vErrors;
+validate259.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate251(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate256(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9027,20 +9305,20 @@ vErrors.push(err2);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate172(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate172.errors : vErrors.concat(validate172.errors);
+if(!(validate177(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
 if(data["retry-after"] !== undefined){
-if(!(validate174(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
-vErrors = vErrors === null ? validate174.errors : vErrors.concat(validate174.errors);
+if(!(validate179(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
+vErrors = vErrors === null ? validate179.errors : vErrors.concat(validate179.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-change-outcome"] !== undefined){
-if(!(validate254(data["x-change-outcome"], {instancePath:instancePath+"/x-change-outcome",parentData:data,parentDataProperty:"x-change-outcome",rootData}))){
-vErrors = vErrors === null ? validate254.errors : vErrors.concat(validate254.errors);
+if(!(validate259(data["x-change-outcome"], {instancePath:instancePath+"/x-change-outcome",parentData:data,parentDataProperty:"x-change-outcome",rootData}))){
+vErrors = vErrors === null ? validate259.errors : vErrors.concat(validate259.errors);
 errors = vErrors.length;
 }
 }
@@ -9055,14 +9333,404 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate251.errors = vErrors;
+validate256.errors = vErrors;
 return errors === 0;
 }
 
-const getParticipant_200_headers = validate256;
-const schema102 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","etag"]};
+const batchParticipants_200_headers = validate261;
+const schema105 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate256(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate261(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data["x-request-id"] === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "x-request-id"},message:"must have required property '"+"x-request-id"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data["x-ratelimit-limit"] === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "x-ratelimit-limit"},message:"must have required property '"+"x-ratelimit-limit"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(data["x-ratelimit-remaining"] === undefined){
+const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "x-ratelimit-remaining"},message:"must have required property '"+"x-ratelimit-remaining"+"'"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(data["x-ratelimit-reset"] === undefined){
+const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "x-ratelimit-reset"},message:"must have required property '"+"x-ratelimit-reset"+"'"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+if(data.ratelimit === undefined){
+const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "ratelimit"},message:"must have required property '"+"ratelimit"+"'"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+if(data["ratelimit-policy"] === undefined){
+const err5 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "ratelimit-policy"},message:"must have required property '"+"ratelimit-policy"+"'"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+if(data["x-request-id"] !== undefined){
+if(!(validate177(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate179(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate179.errors : vErrors.concat(validate179.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate181(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+vErrors = vErrors === null ? validate181.errors : vErrors.concat(validate181.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate183(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+vErrors = vErrors === null ? validate183.errors : vErrors.concat(validate183.errors);
+errors = vErrors.length;
+}
+}
+if(data.ratelimit !== undefined){
+if(!(validate185(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate185.errors : vErrors.concat(validate185.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate187(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate187.errors : vErrors.concat(validate187.errors);
+errors = vErrors.length;
+}
+}
+if(data["idempotent-replayed"] !== undefined){
+if(!(validate238(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
+vErrors = vErrors === null ? validate238.errors : vErrors.concat(validate238.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err6 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+validate261.errors = vErrors;
+return errors === 0;
+}
+
+const closed_openapi_schemas_ParticipantBatchResult = validate269;
+const schema106 = {"type":"object","required":["results"],"properties":{"results":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantItemResult"}}},"additionalProperties":false};
+const schema107 = {"type":"object","required":["status"],"properties":{"status":{"$ref":"/closed/openapi.yaml/components/schemas/ItemStatus"},"record":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"},"message":{"$ref":"/shared/openapi.yaml/components/parameters/PageAfter/schema"},"errors":{"$ref":"/closed/openapi.yaml/components/schemas/ItemErrors"}},"additionalProperties":false};
+const schema108 = {"type":"integer","format":"int32","minimum":200,"maximum":599};
+
+function validate271(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if((typeof data == "number") && (isFinite(data))){
+if(data > 599 || isNaN(data)){
+const err1 = {instancePath,schemaPath:"#/maximum",keyword:"maximum",params:{comparison: "<=", limit: 599},message:"must be <= 599"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(data < 200 || isNaN(data)){
+const err2 = {instancePath,schemaPath:"#/minimum",keyword:"minimum",params:{comparison: ">=", limit: 200},message:"must be >= 200"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(!(formats0.validate(data))){
+const err3 = {instancePath,schemaPath:"#/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+}
+validate271.errors = vErrors;
+return errors === 0;
+}
+
+const schema109 = {"type":"object","minProperties":1,"additionalProperties":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}};
+
+function validate275(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(Object.keys(data).length < 1){
+const err0 = {instancePath,schemaPath:"#/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+for(const key0 in data){
+let data0 = data[key0];
+if(Array.isArray(data0)){
+if(data0.length < 1){
+const err1 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
+let data1 = data0[i0];
+if(typeof data1 === "string"){
+if(func3(data1) < 1){
+const err2 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1")+"/" + i0,schemaPath:"#/additionalProperties/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+else {
+const err3 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1")+"/" + i0,schemaPath:"#/additionalProperties/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+}
+}
+else {
+const err4 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+}
+else {
+const err5 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+validate275.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate270(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.status === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "status"},message:"must have required property '"+"status"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((((key0 === "status") || (key0 === "record")) || (key0 === "message")) || (key0 === "errors"))){
+const err1 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+if(data.status !== undefined){
+if(!(validate271(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate271.errors : vErrors.concat(validate271.errors);
+errors = vErrors.length;
+}
+}
+if(data.record !== undefined){
+if(!(validate192(data.record, {instancePath:instancePath+"/record",parentData:data,parentDataProperty:"record",rootData}))){
+vErrors = vErrors === null ? validate192.errors : vErrors.concat(validate192.errors);
+errors = vErrors.length;
+}
+}
+if(data.message !== undefined){
+if(!(validate27(data.message, {instancePath:instancePath+"/message",parentData:data,parentDataProperty:"message",rootData}))){
+vErrors = vErrors === null ? validate27.errors : vErrors.concat(validate27.errors);
+errors = vErrors.length;
+}
+}
+if(data.errors !== undefined){
+if(!(validate275(data.errors, {instancePath:instancePath+"/errors",parentData:data,parentDataProperty:"errors",rootData}))){
+vErrors = vErrors === null ? validate275.errors : vErrors.concat(validate275.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err2 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+validate270.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate269(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.results === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "results"},message:"must have required property '"+"results"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+for(const key0 in data){
+if(!(key0 === "results")){
+const err1 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+if(data.results !== undefined){
+let data0 = data.results;
+if(Array.isArray(data0)){
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
+if(!(validate270(data0[i0], {instancePath:instancePath+"/results/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate270.errors : vErrors.concat(validate270.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err2 = {instancePath:instancePath+"/results",schemaPath:"#/properties/results/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+}
+else {
+const err3 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+validate269.errors = vErrors;
+return errors === 0;
+}
+
+const getParticipant_200_headers = validate278;
+const schema110 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","etag"]};
+
+function validate278(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9137,44 +9805,44 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate172(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate172.errors : vErrors.concat(validate172.errors);
+if(!(validate177(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate174(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate174.errors : vErrors.concat(validate174.errors);
+if(!(validate179(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate179.errors : vErrors.concat(validate179.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate176(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
-vErrors = vErrors === null ? validate176.errors : vErrors.concat(validate176.errors);
+if(!(validate181(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+vErrors = vErrors === null ? validate181.errors : vErrors.concat(validate181.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate178(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
-vErrors = vErrors === null ? validate178.errors : vErrors.concat(validate178.errors);
+if(!(validate183(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+vErrors = vErrors === null ? validate183.errors : vErrors.concat(validate183.errors);
 errors = vErrors.length;
 }
 }
 if(data.ratelimit !== undefined){
-if(!(validate180(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
-vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
+if(!(validate185(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate185.errors : vErrors.concat(validate185.errors);
 errors = vErrors.length;
 }
 }
 if(data["ratelimit-policy"] !== undefined){
-if(!(validate182(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
-vErrors = vErrors === null ? validate182.errors : vErrors.concat(validate182.errors);
+if(!(validate187(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate187.errors : vErrors.concat(validate187.errors);
 errors = vErrors.length;
 }
 }
 if(data.etag !== undefined){
-if(!(validate231(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
-vErrors = vErrors === null ? validate231.errors : vErrors.concat(validate231.errors);
+if(!(validate236(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
+vErrors = vErrors === null ? validate236.errors : vErrors.concat(validate236.errors);
 errors = vErrors.length;
 }
 }
@@ -9189,15 +9857,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate256.errors = vErrors;
+validate278.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_TaskList = validate264;
-const schema103 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Task"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema104 = {"type":"object","required":["id","title","description","status","participant_id","due_at","completed_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const closed_openapi_schemas_TaskList = validate286;
+const schema111 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Task"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema112 = {"type":"object","required":["id","title","description","status","participant_id","due_at","completed_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
 
-function validate265(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate287(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9292,7 +9960,7 @@ vErrors.push(err8);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema104.properties, key0))){
+if(!(func2.call(schema112.properties, key0))){
 const err9 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err9];
@@ -9304,8 +9972,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -9415,14 +10083,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate191(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+if(!(validate196(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate191(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+if(!(validate196(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
 errors = vErrors.length;
 }
 }
@@ -9437,12 +10105,12 @@ vErrors.push(err18);
 }
 errors++;
 }
-validate265.errors = vErrors;
+validate287.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate264(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate286(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9483,8 +10151,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate265(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate265.errors : vErrors.concat(validate265.errors);
+if(!(validate287(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate287.errors : vErrors.concat(validate287.errors);
 errors = vErrors.length;
 }
 }
@@ -9501,8 +10169,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate195(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate195.errors : vErrors.concat(validate195.errors);
+if(!(validate200(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate200.errors : vErrors.concat(validate200.errors);
 errors = vErrors.length;
 }
 }
@@ -9517,19 +10185,19 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate264.errors = vErrors;
+validate286.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Task = validate265;
+const closed_openapi_schemas_Task = validate287;
 
-const closed_openapi_schemas_JobList = validate272;
-const schema105 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Job"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema106 = {"type":"object","required":["id","title","description","status","screening_questions","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningQuestion"}}},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
-const schema107 = {"if":{"type":"object","properties":{"operator":{"enum":["equals"]}},"required":["operator"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/EqualsQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["at_least","at_most"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/NumberQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["one_of"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/OneOfQuestion"},"else":{"type":"object","properties":{"operator":{"enum":["equals","at_least","at_most","one_of"]}},"required":["operator"]}}}};
-const schema108 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/EqualsOperator"},"expected":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}};
+const closed_openapi_schemas_JobList = validate294;
+const schema113 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Job"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema114 = {"type":"object","required":["id","title","description","status","screening_questions","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningQuestion"}}},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const schema115 = {"if":{"type":"object","properties":{"operator":{"enum":["equals"]}},"required":["operator"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/EqualsQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["at_least","at_most"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/NumberQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["one_of"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/OneOfQuestion"},"else":{"type":"object","properties":{"operator":{"enum":["equals","at_least","at_most","one_of"]}},"required":["operator"]}}}};
+const schema116 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/EqualsOperator"},"expected":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}};
 
-function validate277(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate299(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9666,20 +10334,20 @@ errors++;
 }
 }
 if(data.requirement !== undefined){
-if(!(validate127(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
-vErrors = vErrors === null ? validate127.errors : vErrors.concat(validate127.errors);
+if(!(validate132(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
+vErrors = vErrors === null ? validate132.errors : vErrors.concat(validate132.errors);
 errors = vErrors.length;
 }
 }
 if(data.operator !== undefined){
-if(!(validate129(data.operator, {instancePath:instancePath+"/operator",parentData:data,parentDataProperty:"operator",rootData}))){
-vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
+if(!(validate134(data.operator, {instancePath:instancePath+"/operator",parentData:data,parentDataProperty:"operator",rootData}))){
+vErrors = vErrors === null ? validate134.errors : vErrors.concat(validate134.errors);
 errors = vErrors.length;
 }
 }
 if(data.expected !== undefined){
-if(!(validate131(data.expected, {instancePath:instancePath+"/expected",parentData:data,parentDataProperty:"expected",rootData}))){
-vErrors = vErrors === null ? validate131.errors : vErrors.concat(validate131.errors);
+if(!(validate136(data.expected, {instancePath:instancePath+"/expected",parentData:data,parentDataProperty:"expected",rootData}))){
+vErrors = vErrors === null ? validate136.errors : vErrors.concat(validate136.errors);
 errors = vErrors.length;
 }
 }
@@ -9694,12 +10362,12 @@ vErrors.push(err12);
 }
 errors++;
 }
-validate277.errors = vErrors;
+validate299.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate276(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate298(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 const _errs0 = errors;
@@ -9757,8 +10425,8 @@ vErrors = null;
 let ifClause0;
 if(_valid0){
 const _errs4 = errors;
-if(!(validate277(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate277.errors : vErrors.concat(validate277.errors);
+if(!(validate299(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate299.errors : vErrors.concat(validate299.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs4 === errors;
@@ -9823,8 +10491,8 @@ vErrors = null;
 let ifClause1;
 if(_valid1){
 const _errs10 = errors;
-if(!(validate134(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate134.errors : vErrors.concat(validate134.errors);
+if(!(validate139(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate139.errors : vErrors.concat(validate139.errors);
 errors = vErrors.length;
 }
 var _valid1 = _errs10 === errors;
@@ -9888,8 +10556,8 @@ vErrors = null;
 let ifClause2;
 if(_valid2){
 const _errs16 = errors;
-if(!(validate139(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate139.errors : vErrors.concat(validate139.errors);
+if(!(validate144(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate144.errors : vErrors.concat(validate144.errors);
 errors = vErrors.length;
 }
 var _valid2 = _errs16 === errors;
@@ -9912,7 +10580,7 @@ errors++;
 if(data.operator !== undefined){
 let data3 = data.operator;
 if(!((((data3 === "equals") || (data3 === "at_least")) || (data3 === "at_most")) || (data3 === "one_of"))){
-const err10 = {instancePath:instancePath+"/operator",schemaPath:"#/else/else/else/properties/operator/enum",keyword:"enum",params:{allowedValues: schema107.else.else.else.properties.operator.enum},message:"must be equal to one of the allowed values"};
+const err10 = {instancePath:instancePath+"/operator",schemaPath:"#/else/else/else/properties/operator/enum",keyword:"enum",params:{allowedValues: schema115.else.else.else.properties.operator.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -9975,12 +10643,12 @@ vErrors.push(err14);
 }
 errors++;
 }
-validate276.errors = vErrors;
+validate298.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate273(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate295(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10067,8 +10735,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -10134,8 +10802,8 @@ const _errs12 = errors;
 if(Array.isArray(data4)){
 const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate276(data4[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate276.errors : vErrors.concat(validate276.errors);
+if(!(validate298(data4[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate298.errors : vErrors.concat(validate298.errors);
 errors = vErrors.length;
 }
 }
@@ -10177,14 +10845,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate191(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+if(!(validate196(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate191(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+if(!(validate196(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
 errors = vErrors.length;
 }
 }
@@ -10199,12 +10867,12 @@ vErrors.push(err14);
 }
 errors++;
 }
-validate273.errors = vErrors;
+validate295.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate272(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate294(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10245,8 +10913,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate273(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate273.errors : vErrors.concat(validate273.errors);
+if(!(validate295(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate295.errors : vErrors.concat(validate295.errors);
 errors = vErrors.length;
 }
 }
@@ -10263,8 +10931,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate195(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate195.errors : vErrors.concat(validate195.errors);
+if(!(validate200(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate200.errors : vErrors.concat(validate200.errors);
 errors = vErrors.length;
 }
 }
@@ -10279,18 +10947,18 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate272.errors = vErrors;
+validate294.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Job = validate273;
+const closed_openapi_schemas_Job = validate295;
 
-const closed_openapi_schemas_JobApplicationList = validate289;
-const schema109 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplication"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema110 = {"type":"object","required":["id","job_id","participant_id","status","answers","screening_outcome","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"},"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
-const schema111 = {"type":"string","nullable":true,"enum":["meets_all","missing_must_have","missing_nice_to_have",null]};
+const closed_openapi_schemas_JobApplicationList = validate311;
+const schema117 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplication"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema118 = {"type":"object","required":["id","job_id","participant_id","status","answers","screening_outcome","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"},"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const schema119 = {"type":"string","nullable":true,"enum":["meets_all","missing_must_have","missing_nice_to_have",null]};
 
-function validate294(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate316(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((typeof data !== "string") && (data !== null)){
@@ -10304,7 +10972,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "meets_all") || (data === "missing_must_have")) || (data === "missing_nice_to_have")) || (data === null))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema111.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema119.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -10313,12 +10981,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate294.errors = vErrors;
+validate316.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate290(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate312(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10415,8 +11083,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -10477,26 +11145,26 @@ errors = vErrors.length;
 }
 }
 if(data.answers !== undefined){
-if(!(validate154(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
-vErrors = vErrors === null ? validate154.errors : vErrors.concat(validate154.errors);
+if(!(validate159(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
+vErrors = vErrors === null ? validate159.errors : vErrors.concat(validate159.errors);
 errors = vErrors.length;
 }
 }
 if(data.screening_outcome !== undefined){
-if(!(validate294(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
+if(!(validate316(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
+vErrors = vErrors === null ? validate316.errors : vErrors.concat(validate316.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate191(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+if(!(validate196(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate191(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+if(!(validate196(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
 errors = vErrors.length;
 }
 }
@@ -10511,12 +11179,12 @@ vErrors.push(err13);
 }
 errors++;
 }
-validate290.errors = vErrors;
+validate312.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate289(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate311(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10557,8 +11225,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate290(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate290.errors : vErrors.concat(validate290.errors);
+if(!(validate312(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate312.errors : vErrors.concat(validate312.errors);
 errors = vErrors.length;
 }
 }
@@ -10575,8 +11243,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate195(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate195.errors : vErrors.concat(validate195.errors);
+if(!(validate200(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate200.errors : vErrors.concat(validate200.errors);
 errors = vErrors.length;
 }
 }
@@ -10591,17 +11259,17 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate289.errors = vErrors;
+validate311.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_JobApplication = validate290;
+const closed_openapi_schemas_JobApplication = validate312;
 
-const closed_openapi_schemas_ExportList = validate300;
-const schema112 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Export"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema113 = {"type":"object","required":["id","resource","format","filters","status","row_count","byte_size","sha256","error","completed_at","expires_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/open/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/open/openapi.yaml/components/schemas/ExportFilters"},"status":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"},"row_count":{"type":"integer","format":"int64","nullable":true},"byte_size":{"type":"integer","format":"int64","nullable":true},"sha256":{"type":"string","nullable":true},"error":{"type":"string","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"expires_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const closed_openapi_schemas_ExportList = validate322;
+const schema120 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Export"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema121 = {"type":"object","required":["id","resource","format","filters","status","row_count","byte_size","sha256","error","completed_at","expires_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/open/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/open/openapi.yaml/components/schemas/ExportFilters"},"status":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"},"row_count":{"type":"integer","format":"int64","nullable":true},"byte_size":{"type":"integer","format":"int64","nullable":true},"sha256":{"type":"string","nullable":true},"error":{"type":"string","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"expires_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
 
-function validate301(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate323(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10736,7 +11404,7 @@ vErrors.push(err12);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema113.properties, key0))){
+if(!(func2.call(schema121.properties, key0))){
 const err13 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err13];
@@ -10748,8 +11416,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -10760,14 +11428,14 @@ errors = vErrors.length;
 }
 }
 if(data.format !== undefined){
-if(!(validate162(data.format, {instancePath:instancePath+"/format",parentData:data,parentDataProperty:"format",rootData}))){
-vErrors = vErrors === null ? validate162.errors : vErrors.concat(validate162.errors);
+if(!(validate167(data.format, {instancePath:instancePath+"/format",parentData:data,parentDataProperty:"format",rootData}))){
+vErrors = vErrors === null ? validate167.errors : vErrors.concat(validate167.errors);
 errors = vErrors.length;
 }
 }
 if(data.filters !== undefined){
-if(!(validate164(data.filters, {instancePath:instancePath+"/filters",parentData:data,parentDataProperty:"filters",rootData}))){
-vErrors = vErrors === null ? validate164.errors : vErrors.concat(validate164.errors);
+if(!(validate169(data.filters, {instancePath:instancePath+"/filters",parentData:data,parentDataProperty:"filters",rootData}))){
+vErrors = vErrors === null ? validate169.errors : vErrors.concat(validate169.errors);
 errors = vErrors.length;
 }
 }
@@ -10790,7 +11458,7 @@ vErrors.push(err14);
 errors++;
 }
 if((typeof data5 == "number") && (isFinite(data5))){
-if(!(formats54.validate(data5))){
+if(!(formats56.validate(data5))){
 const err15 = {instancePath:instancePath+"/row_count",schemaPath:"#/properties/row_count/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err15];
@@ -10815,7 +11483,7 @@ vErrors.push(err16);
 errors++;
 }
 if((typeof data6 == "number") && (isFinite(data6))){
-if(!(formats54.validate(data6))){
+if(!(formats56.validate(data6))){
 const err17 = {instancePath:instancePath+"/byte_size",schemaPath:"#/properties/byte_size/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err17];
@@ -10904,14 +11572,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate191(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+if(!(validate196(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate191(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+if(!(validate196(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
 errors = vErrors.length;
 }
 }
@@ -10926,12 +11594,12 @@ vErrors.push(err24);
 }
 errors++;
 }
-validate301.errors = vErrors;
+validate323.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate300(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate322(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10972,8 +11640,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate301(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate301.errors : vErrors.concat(validate301.errors);
+if(!(validate323(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate323.errors : vErrors.concat(validate323.errors);
 errors = vErrors.length;
 }
 }
@@ -10990,8 +11658,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate195(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate195.errors : vErrors.concat(validate195.errors);
+if(!(validate200(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate200.errors : vErrors.concat(validate200.errors);
 errors = vErrors.length;
 }
 }
@@ -11006,18 +11674,18 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate300.errors = vErrors;
+validate322.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Export = validate301;
+const closed_openapi_schemas_Export = validate323;
 
-const getExportFile_200_headers = validate311;
-const schema114 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"content-disposition":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"},"repr-digest":{"$ref":"/shared/openapi.yaml/components/headers/Repr-Digest/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition","repr-digest"]};
-const schema115 = {"type":"string","pattern":"^sha-256=:[A-Za-z0-9+/]{43}=:$"};
+const getExportFile_200_headers = validate333;
+const schema122 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"content-disposition":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"},"repr-digest":{"$ref":"/shared/openapi.yaml/components/headers/Repr-Digest/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition","repr-digest"]};
+const schema123 = {"type":"string","pattern":"^sha-256=:[A-Za-z0-9+/]{43}=:$"};
 const pattern47 = new RegExp("^sha-256=:[A-Za-z0-9+/]{43}=:$", "u");
 
-function validate319(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate341(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -11042,12 +11710,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate319.errors = vErrors;
+validate341.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate311(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate333(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11132,50 +11800,50 @@ vErrors.push(err7);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate172(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate172.errors : vErrors.concat(validate172.errors);
+if(!(validate177(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate174(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate174.errors : vErrors.concat(validate174.errors);
+if(!(validate179(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate179.errors : vErrors.concat(validate179.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate176(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
-vErrors = vErrors === null ? validate176.errors : vErrors.concat(validate176.errors);
+if(!(validate181(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+vErrors = vErrors === null ? validate181.errors : vErrors.concat(validate181.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate178(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
-vErrors = vErrors === null ? validate178.errors : vErrors.concat(validate178.errors);
+if(!(validate183(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+vErrors = vErrors === null ? validate183.errors : vErrors.concat(validate183.errors);
 errors = vErrors.length;
 }
 }
 if(data.ratelimit !== undefined){
-if(!(validate180(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
-vErrors = vErrors === null ? validate180.errors : vErrors.concat(validate180.errors);
+if(!(validate185(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate185.errors : vErrors.concat(validate185.errors);
 errors = vErrors.length;
 }
 }
 if(data["ratelimit-policy"] !== undefined){
-if(!(validate182(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
-vErrors = vErrors === null ? validate182.errors : vErrors.concat(validate182.errors);
+if(!(validate187(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate187.errors : vErrors.concat(validate187.errors);
 errors = vErrors.length;
 }
 }
 if(data["content-disposition"] !== undefined){
-if(!(validate202(data["content-disposition"], {instancePath:instancePath+"/content-disposition",parentData:data,parentDataProperty:"content-disposition",rootData}))){
-vErrors = vErrors === null ? validate202.errors : vErrors.concat(validate202.errors);
+if(!(validate207(data["content-disposition"], {instancePath:instancePath+"/content-disposition",parentData:data,parentDataProperty:"content-disposition",rootData}))){
+vErrors = vErrors === null ? validate207.errors : vErrors.concat(validate207.errors);
 errors = vErrors.length;
 }
 }
 if(data["repr-digest"] !== undefined){
-if(!(validate319(data["repr-digest"], {instancePath:instancePath+"/repr-digest",parentData:data,parentDataProperty:"repr-digest",rootData}))){
-vErrors = vErrors === null ? validate319.errors : vErrors.concat(validate319.errors);
+if(!(validate341(data["repr-digest"], {instancePath:instancePath+"/repr-digest",parentData:data,parentDataProperty:"repr-digest",rootData}))){
+vErrors = vErrors === null ? validate341.errors : vErrors.concat(validate341.errors);
 errors = vErrors.length;
 }
 }
@@ -11190,15 +11858,15 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate311.errors = vErrors;
+validate333.errors = vErrors;
 return errors === 0;
 }
 
-const getExportFile_200_body = validate321;
-const schema116 = {"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/ExportedRecord"}};
-const schema117 = {"type":"object","additionalProperties":true};
+const getExportFile_200_body = validate343;
+const schema124 = {"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/ExportedRecord"}};
+const schema125 = {"type":"object","additionalProperties":true};
 
-function validate322(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate344(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11213,19 +11881,19 @@ vErrors.push(err0);
 }
 errors++;
 }
-validate322.errors = vErrors;
+validate344.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate321(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate343(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(Array.isArray(data)){
 const len0 = data.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate322(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate322.errors : vErrors.concat(validate322.errors);
+if(!(validate344(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
 errors = vErrors.length;
 }
 }
@@ -11240,15 +11908,15 @@ vErrors.push(err0);
 }
 errors++;
 }
-validate321.errors = vErrors;
+validate343.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_PaymentList = validate324;
-const schema118 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Payment"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema119 = {"type":"object","required":["id","participant_id","task_id","amount_minor","currency","status","note","paid_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64"},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true},"paid_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const closed_openapi_schemas_PaymentList = validate346;
+const schema126 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Payment"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema127 = {"type":"object","required":["id","participant_id","task_id","amount_minor","currency","status","note","paid_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64"},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true},"paid_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
 
-function validate325(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate347(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11353,7 +12021,7 @@ vErrors.push(err9);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema119.properties, key0))){
+if(!(func2.call(schema127.properties, key0))){
 const err10 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err10];
@@ -11365,8 +12033,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -11433,7 +12101,7 @@ vErrors.push(err15);
 errors++;
 }
 if((typeof data3 == "number") && (isFinite(data3))){
-if(!(formats54.validate(data3))){
+if(!(formats56.validate(data3))){
 const err16 = {instancePath:instancePath+"/amount_minor",schemaPath:"#/properties/amount_minor/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err16];
@@ -11496,14 +12164,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate191(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+if(!(validate196(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate191(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+if(!(validate196(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
 errors = vErrors.length;
 }
 }
@@ -11518,12 +12186,12 @@ vErrors.push(err20);
 }
 errors++;
 }
-validate325.errors = vErrors;
+validate347.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate324(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate346(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11564,8 +12232,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate325(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate325.errors : vErrors.concat(validate325.errors);
+if(!(validate347(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate347.errors : vErrors.concat(validate347.errors);
 errors = vErrors.length;
 }
 }
@@ -11582,8 +12250,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate195(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate195.errors : vErrors.concat(validate195.errors);
+if(!(validate200(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate200.errors : vErrors.concat(validate200.errors);
 errors = vErrors.length;
 }
 }
@@ -11598,19 +12266,19 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate324.errors = vErrors;
+validate346.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Payment = validate325;
+const closed_openapi_schemas_Payment = validate347;
 
-const closed_openapi_schemas_EventList = validate333;
-const schema120 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Event"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema121 = {"if":{"type":"object","properties":{"event_type":{"enum":["participant.created","participant.updated","participant.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["task.created","task.completed","task.updated","task.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job.created","job.updated","job.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job_application.created"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job_application.status_changed","job_application.updated","job_application.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["payment.created","payment.paid","payment.updated","payment.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["export.created","export.completed","export.failed"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEvent"},"else":{"type":"object","properties":{"event_type":{"enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed"]}},"required":["event_type"]}}}}}}}};
-const schema122 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema123 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted"]};
+const closed_openapi_schemas_EventList = validate355;
+const schema128 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Event"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema129 = {"if":{"type":"object","properties":{"event_type":{"enum":["participant.created","participant.updated","participant.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["task.created","task.completed","task.updated","task.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job.created","job.updated","job.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job_application.created"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job_application.status_changed","job_application.updated","job_application.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["payment.created","payment.paid","payment.updated","payment.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["export.created","export.completed","export.failed"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEvent"},"else":{"type":"object","properties":{"event_type":{"enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed"]}},"required":["event_type"]}}}}}}}};
+const schema130 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema131 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted"]};
 
-function validate337(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate359(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -11624,7 +12292,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "participant.created") || (data === "participant.updated")) || (data === "participant.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema123.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema131.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -11633,14 +12301,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate337.errors = vErrors;
+validate359.errors = vErrors;
 return errors === 0;
 }
 
-const schema124 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}},"additionalProperties":false};
-const schema125 = {"type":"string","enum":["participant"]};
+const schema132 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}},"additionalProperties":false};
+const schema133 = {"type":"string","enum":["participant"]};
 
-function validate340(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate362(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -11654,7 +12322,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "participant")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema125.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema133.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -11663,12 +12331,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate340.errors = vErrors;
+validate362.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate339(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate361(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11705,14 +12373,14 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate340(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate340.errors : vErrors.concat(validate340.errors);
+if(!(validate362(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate362.errors : vErrors.concat(validate362.errors);
 errors = vErrors.length;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -11727,13 +12395,13 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate339.errors = vErrors;
+validate361.errors = vErrors;
 return errors === 0;
 }
 
-const schema126 = {"type":"array","maxItems":0,"if":{"maxItems":0},"then":{"items":{}}};
+const schema134 = {"type":"array","maxItems":0,"if":{"maxItems":0},"then":{"items":{}}};
 
-function validate344(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate366(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 const _errs1 = errors;
@@ -11798,14 +12466,14 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate344.errors = vErrors;
+validate366.errors = vErrors;
 return errors === 0;
 }
 
-const schema127 = {"type":"array","nullable":true,"items":{"$ref":"/closed/openapi.yaml/components/schemas/EventChange"}};
-const schema128 = {"type":"object","required":["field"],"properties":{"field":{"type":"string"},"before":{},"after":{}},"additionalProperties":false};
+const schema135 = {"type":"array","nullable":true,"items":{"$ref":"/closed/openapi.yaml/components/schemas/EventChange"}};
+const schema136 = {"type":"object","required":["field"],"properties":{"field":{"type":"string"},"before":{},"after":{}},"additionalProperties":false};
 
-function validate348(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate370(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11854,12 +12522,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate348.errors = vErrors;
+validate370.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate347(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate369(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((!(Array.isArray(data))) && (data !== null)){
@@ -11875,20 +12543,20 @@ errors++;
 if(Array.isArray(data)){
 const len0 = data.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate348(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate348.errors : vErrors.concat(validate348.errors);
+if(!(validate370(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate370.errors : vErrors.concat(validate370.errors);
 errors = vErrors.length;
 }
 }
 }
-validate347.errors = vErrors;
+validate369.errors = vErrors;
 return errors === 0;
 }
 
-const schema129 = {"type":"object","required":["type","id","user_id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/EventActorType"},"id":{"type":"string","format":"uuid","nullable":true},"user_id":{"type":"string","format":"uuid","nullable":true}},"additionalProperties":false};
-const schema130 = {"type":"string","enum":["api_key","user","system"]};
+const schema137 = {"type":"object","required":["type","id","user_id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/EventActorType"},"id":{"type":"string","format":"uuid","nullable":true},"user_id":{"type":"string","format":"uuid","nullable":true}},"additionalProperties":false};
+const schema138 = {"type":"string","enum":["api_key","user","system"]};
 
-function validate352(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate374(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -11902,7 +12570,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "api_key") || (data === "user")) || (data === "system"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema130.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema138.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -11911,12 +12579,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate352.errors = vErrors;
+validate374.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate351(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate373(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11963,8 +12631,8 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate352(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate352.errors : vErrors.concat(validate352.errors);
+if(!(validate374(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate374.errors : vErrors.concat(validate374.errors);
 errors = vErrors.length;
 }
 }
@@ -12029,20 +12697,20 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate351.errors = vErrors;
+validate373.errors = vErrors;
 return errors === 0;
 }
 
-const schema131 = {"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}};
+const schema139 = {"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}};
 
-function validate355(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate377(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(Array.isArray(data)){
 const len0 = data.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate188(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -12057,12 +12725,12 @@ vErrors.push(err0);
 }
 errors++;
 }
-validate355.errors = vErrors;
+validate377.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate335(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate357(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12129,50 +12797,50 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate337(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate337.errors : vErrors.concat(validate337.errors);
+if(!(validate359(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate359.errors : vErrors.concat(validate359.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate339(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
+if(!(validate361(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate361.errors : vErrors.concat(validate361.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate191(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+if(!(validate196(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
 errors = vErrors.length;
 }
 }
 if(data.changes !== undefined){
-if(!(validate347(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
-vErrors = vErrors === null ? validate347.errors : vErrors.concat(validate347.errors);
+if(!(validate369(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
 errors = vErrors.length;
 }
 }
 if(data.actor !== undefined){
-if(!(validate351(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
-vErrors = vErrors === null ? validate351.errors : vErrors.concat(validate351.errors);
+if(!(validate373(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate355(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate355.errors : vErrors.concat(validate355.errors);
+if(!(validate377(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate377.errors : vErrors.concat(validate377.errors);
 errors = vErrors.length;
 }
 }
@@ -12187,14 +12855,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate335.errors = vErrors;
+validate357.errors = vErrors;
 return errors === 0;
 }
 
-const schema132 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema133 = {"type":"string","enum":["task.created","task.completed","task.updated","task.deleted"]};
+const schema140 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema141 = {"type":"string","enum":["task.created","task.completed","task.updated","task.deleted"]};
 
-function validate361(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate383(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -12208,7 +12876,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "task.created") || (data === "task.completed")) || (data === "task.updated")) || (data === "task.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema133.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema141.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -12217,14 +12885,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate361.errors = vErrors;
+validate383.errors = vErrors;
 return errors === 0;
 }
 
-const schema134 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}},"additionalProperties":false};
-const schema135 = {"type":"string","enum":["task"]};
+const schema142 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}},"additionalProperties":false};
+const schema143 = {"type":"string","enum":["task"]};
 
-function validate364(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate386(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -12238,7 +12906,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "task")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema135.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema143.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -12247,12 +12915,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate364.errors = vErrors;
+validate386.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate363(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate385(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12289,14 +12957,14 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate364(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate364.errors : vErrors.concat(validate364.errors);
+if(!(validate386(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
 errors = vErrors.length;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -12311,12 +12979,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate363.errors = vErrors;
+validate385.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate359(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate381(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12383,50 +13051,50 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate361(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate361.errors : vErrors.concat(validate361.errors);
+if(!(validate383(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate383.errors : vErrors.concat(validate383.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate363(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate363.errors : vErrors.concat(validate363.errors);
+if(!(validate385(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate385.errors : vErrors.concat(validate385.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate191(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+if(!(validate196(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
 errors = vErrors.length;
 }
 }
 if(data.changes !== undefined){
-if(!(validate347(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
-vErrors = vErrors === null ? validate347.errors : vErrors.concat(validate347.errors);
+if(!(validate369(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
 errors = vErrors.length;
 }
 }
 if(data.actor !== undefined){
-if(!(validate351(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
-vErrors = vErrors === null ? validate351.errors : vErrors.concat(validate351.errors);
+if(!(validate373(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate355(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate355.errors : vErrors.concat(validate355.errors);
+if(!(validate377(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate377.errors : vErrors.concat(validate377.errors);
 errors = vErrors.length;
 }
 }
@@ -12441,14 +13109,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate359.errors = vErrors;
+validate381.errors = vErrors;
 return errors === 0;
 }
 
-const schema136 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema137 = {"type":"string","enum":["job.created","job.updated","job.deleted"]};
+const schema144 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema145 = {"type":"string","enum":["job.created","job.updated","job.deleted"]};
 
-function validate376(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate398(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -12462,7 +13130,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "job.created") || (data === "job.updated")) || (data === "job.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema137.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema145.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -12471,14 +13139,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate376.errors = vErrors;
+validate398.errors = vErrors;
 return errors === 0;
 }
 
-const schema138 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}},"additionalProperties":false};
-const schema139 = {"type":"string","enum":["job"]};
+const schema146 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}},"additionalProperties":false};
+const schema147 = {"type":"string","enum":["job"]};
 
-function validate379(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate401(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -12492,7 +13160,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "job")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema139.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema147.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -12501,12 +13169,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate379.errors = vErrors;
+validate401.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate378(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate400(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12543,14 +13211,14 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate379(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate379.errors : vErrors.concat(validate379.errors);
+if(!(validate401(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate401.errors : vErrors.concat(validate401.errors);
 errors = vErrors.length;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -12565,12 +13233,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate378.errors = vErrors;
+validate400.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate374(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate396(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12637,50 +13305,50 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate376(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate376.errors : vErrors.concat(validate376.errors);
+if(!(validate398(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate378(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate378.errors : vErrors.concat(validate378.errors);
+if(!(validate400(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate191(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+if(!(validate196(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
 errors = vErrors.length;
 }
 }
 if(data.changes !== undefined){
-if(!(validate347(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
-vErrors = vErrors === null ? validate347.errors : vErrors.concat(validate347.errors);
+if(!(validate369(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
 errors = vErrors.length;
 }
 }
 if(data.actor !== undefined){
-if(!(validate351(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
-vErrors = vErrors === null ? validate351.errors : vErrors.concat(validate351.errors);
+if(!(validate373(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate355(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate355.errors : vErrors.concat(validate355.errors);
+if(!(validate377(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate377.errors : vErrors.concat(validate377.errors);
 errors = vErrors.length;
 }
 }
@@ -12695,14 +13363,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate374.errors = vErrors;
+validate396.errors = vErrors;
 return errors === 0;
 }
 
-const schema140 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema141 = {"type":"string","enum":["job_application.created"]};
+const schema148 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema149 = {"type":"string","enum":["job_application.created"]};
 
-function validate391(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate413(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -12716,7 +13384,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "job_application.created")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema141.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema149.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -12725,14 +13393,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate391.errors = vErrors;
+validate413.errors = vErrors;
 return errors === 0;
 }
 
-const schema142 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}},"additionalProperties":false};
-const schema143 = {"type":"string","enum":["job_application"]};
+const schema150 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}},"additionalProperties":false};
+const schema151 = {"type":"string","enum":["job_application"]};
 
-function validate394(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate416(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -12746,7 +13414,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "job_application")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema143.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema151.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -12755,12 +13423,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate394.errors = vErrors;
+validate416.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate393(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate415(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12797,14 +13465,14 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate394(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate394.errors : vErrors.concat(validate394.errors);
+if(!(validate416(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate416.errors : vErrors.concat(validate416.errors);
 errors = vErrors.length;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -12819,13 +13487,13 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate393.errors = vErrors;
+validate415.errors = vErrors;
 return errors === 0;
 }
 
-const schema144 = {"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"}},"additionalProperties":false};
+const schema152 = {"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"}},"additionalProperties":false};
 
-function validate398(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate420(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12852,8 +13520,8 @@ errors++;
 }
 }
 if(data.screening_outcome !== undefined){
-if(!(validate294(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
+if(!(validate316(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
+vErrors = vErrors === null ? validate316.errors : vErrors.concat(validate316.errors);
 errors = vErrors.length;
 }
 }
@@ -12868,12 +13536,12 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate398.errors = vErrors;
+validate420.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate389(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate411(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12940,50 +13608,50 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate391(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate391.errors : vErrors.concat(validate391.errors);
+if(!(validate413(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate413.errors : vErrors.concat(validate413.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate393(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate393.errors : vErrors.concat(validate393.errors);
+if(!(validate415(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate415.errors : vErrors.concat(validate415.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate398(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate420(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate420.errors : vErrors.concat(validate420.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate191(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+if(!(validate196(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
 errors = vErrors.length;
 }
 }
 if(data.changes !== undefined){
-if(!(validate347(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
-vErrors = vErrors === null ? validate347.errors : vErrors.concat(validate347.errors);
+if(!(validate369(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
 errors = vErrors.length;
 }
 }
 if(data.actor !== undefined){
-if(!(validate351(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
-vErrors = vErrors === null ? validate351.errors : vErrors.concat(validate351.errors);
+if(!(validate373(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate355(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate355.errors : vErrors.concat(validate355.errors);
+if(!(validate377(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate377.errors : vErrors.concat(validate377.errors);
 errors = vErrors.length;
 }
 }
@@ -12998,14 +13666,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate389.errors = vErrors;
+validate411.errors = vErrors;
 return errors === 0;
 }
 
-const schema145 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema146 = {"type":"string","enum":["job_application.status_changed","job_application.updated","job_application.deleted"]};
+const schema153 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema154 = {"type":"string","enum":["job_application.status_changed","job_application.updated","job_application.deleted"]};
 
-function validate408(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate430(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -13019,7 +13687,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "job_application.status_changed") || (data === "job_application.updated")) || (data === "job_application.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema146.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema154.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -13028,12 +13696,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate408.errors = vErrors;
+validate430.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate406(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate428(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13100,50 +13768,50 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate408(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate408.errors : vErrors.concat(validate408.errors);
+if(!(validate430(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate430.errors : vErrors.concat(validate430.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate393(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate393.errors : vErrors.concat(validate393.errors);
+if(!(validate415(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate415.errors : vErrors.concat(validate415.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate191(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+if(!(validate196(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
 errors = vErrors.length;
 }
 }
 if(data.changes !== undefined){
-if(!(validate347(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
-vErrors = vErrors === null ? validate347.errors : vErrors.concat(validate347.errors);
+if(!(validate369(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
 errors = vErrors.length;
 }
 }
 if(data.actor !== undefined){
-if(!(validate351(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
-vErrors = vErrors === null ? validate351.errors : vErrors.concat(validate351.errors);
+if(!(validate373(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate355(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate355.errors : vErrors.concat(validate355.errors);
+if(!(validate377(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate377.errors : vErrors.concat(validate377.errors);
 errors = vErrors.length;
 }
 }
@@ -13158,14 +13826,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate406.errors = vErrors;
+validate428.errors = vErrors;
 return errors === 0;
 }
 
-const schema147 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema148 = {"type":"string","enum":["payment.created","payment.paid","payment.updated","payment.deleted"]};
+const schema155 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema156 = {"type":"string","enum":["payment.created","payment.paid","payment.updated","payment.deleted"]};
 
-function validate419(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate441(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -13179,7 +13847,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "payment.created") || (data === "payment.paid")) || (data === "payment.updated")) || (data === "payment.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema148.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema156.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -13188,14 +13856,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate419.errors = vErrors;
+validate441.errors = vErrors;
 return errors === 0;
 }
 
-const schema149 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}},"additionalProperties":false};
-const schema150 = {"type":"string","enum":["payment"]};
+const schema157 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}},"additionalProperties":false};
+const schema158 = {"type":"string","enum":["payment"]};
 
-function validate422(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate444(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -13209,7 +13877,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "payment")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema150.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema158.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -13218,12 +13886,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate422.errors = vErrors;
+validate444.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate421(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate443(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13260,14 +13928,14 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate422(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate422.errors : vErrors.concat(validate422.errors);
+if(!(validate444(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate444.errors : vErrors.concat(validate444.errors);
 errors = vErrors.length;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -13282,12 +13950,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate421.errors = vErrors;
+validate443.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate417(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate439(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13354,50 +14022,50 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate419(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate419.errors : vErrors.concat(validate419.errors);
+if(!(validate441(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate441.errors : vErrors.concat(validate441.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate421(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate421.errors : vErrors.concat(validate421.errors);
+if(!(validate443(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate443.errors : vErrors.concat(validate443.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate191(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+if(!(validate196(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
 errors = vErrors.length;
 }
 }
 if(data.changes !== undefined){
-if(!(validate347(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
-vErrors = vErrors === null ? validate347.errors : vErrors.concat(validate347.errors);
+if(!(validate369(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
 errors = vErrors.length;
 }
 }
 if(data.actor !== undefined){
-if(!(validate351(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
-vErrors = vErrors === null ? validate351.errors : vErrors.concat(validate351.errors);
+if(!(validate373(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate355(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate355.errors : vErrors.concat(validate355.errors);
+if(!(validate377(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate377.errors : vErrors.concat(validate377.errors);
 errors = vErrors.length;
 }
 }
@@ -13412,14 +14080,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate417.errors = vErrors;
+validate439.errors = vErrors;
 return errors === 0;
 }
 
-const schema151 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema152 = {"type":"string","enum":["export.created","export.completed","export.failed"]};
+const schema159 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema160 = {"type":"string","enum":["export.created","export.completed","export.failed"]};
 
-function validate434(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate456(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -13433,7 +14101,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "export.created") || (data === "export.completed")) || (data === "export.failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema152.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema160.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -13442,14 +14110,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate434.errors = vErrors;
+validate456.errors = vErrors;
 return errors === 0;
 }
 
-const schema153 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}},"additionalProperties":false};
-const schema154 = {"type":"string","enum":["export"]};
+const schema161 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}},"additionalProperties":false};
+const schema162 = {"type":"string","enum":["export"]};
 
-function validate437(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate459(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -13463,7 +14131,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "export")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema154.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema162.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -13472,12 +14140,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate437.errors = vErrors;
+validate459.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate436(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate458(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13514,14 +14182,14 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate437(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate437.errors : vErrors.concat(validate437.errors);
+if(!(validate459(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate459.errors : vErrors.concat(validate459.errors);
 errors = vErrors.length;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -13536,12 +14204,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate436.errors = vErrors;
+validate458.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate432(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate454(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13608,50 +14276,50 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate434(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate434.errors : vErrors.concat(validate434.errors);
+if(!(validate456(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate456.errors : vErrors.concat(validate456.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate436(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate436.errors : vErrors.concat(validate436.errors);
+if(!(validate458(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate458.errors : vErrors.concat(validate458.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate191(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
+if(!(validate196(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
 errors = vErrors.length;
 }
 }
 if(data.changes !== undefined){
-if(!(validate347(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
-vErrors = vErrors === null ? validate347.errors : vErrors.concat(validate347.errors);
+if(!(validate369(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
 errors = vErrors.length;
 }
 }
 if(data.actor !== undefined){
-if(!(validate351(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
-vErrors = vErrors === null ? validate351.errors : vErrors.concat(validate351.errors);
+if(!(validate373(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate355(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate355.errors : vErrors.concat(validate355.errors);
+if(!(validate377(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate377.errors : vErrors.concat(validate377.errors);
 errors = vErrors.length;
 }
 }
@@ -13666,12 +14334,12 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate432.errors = vErrors;
+validate454.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate334(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate356(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 const _errs0 = errors;
@@ -13730,8 +14398,8 @@ vErrors = null;
 let ifClause0;
 if(_valid0){
 const _errs4 = errors;
-if(!(validate335(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
+if(!(validate357(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate357.errors : vErrors.concat(validate357.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs4 === errors;
@@ -13796,8 +14464,8 @@ vErrors = null;
 let ifClause1;
 if(_valid1){
 const _errs10 = errors;
-if(!(validate359(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate359.errors : vErrors.concat(validate359.errors);
+if(!(validate381(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate381.errors : vErrors.concat(validate381.errors);
 errors = vErrors.length;
 }
 var _valid1 = _errs10 === errors;
@@ -13862,8 +14530,8 @@ vErrors = null;
 let ifClause2;
 if(_valid2){
 const _errs16 = errors;
-if(!(validate374(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate374.errors : vErrors.concat(validate374.errors);
+if(!(validate396(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate396.errors : vErrors.concat(validate396.errors);
 errors = vErrors.length;
 }
 var _valid2 = _errs16 === errors;
@@ -13927,8 +14595,8 @@ vErrors = null;
 let ifClause3;
 if(_valid3){
 const _errs22 = errors;
-if(!(validate389(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate389.errors : vErrors.concat(validate389.errors);
+if(!(validate411(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate411.errors : vErrors.concat(validate411.errors);
 errors = vErrors.length;
 }
 var _valid3 = _errs22 === errors;
@@ -13993,8 +14661,8 @@ vErrors = null;
 let ifClause4;
 if(_valid4){
 const _errs28 = errors;
-if(!(validate406(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate406.errors : vErrors.concat(validate406.errors);
+if(!(validate428(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate428.errors : vErrors.concat(validate428.errors);
 errors = vErrors.length;
 }
 var _valid4 = _errs28 === errors;
@@ -14059,8 +14727,8 @@ vErrors = null;
 let ifClause5;
 if(_valid5){
 const _errs34 = errors;
-if(!(validate417(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate417.errors : vErrors.concat(validate417.errors);
+if(!(validate439(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate439.errors : vErrors.concat(validate439.errors);
 errors = vErrors.length;
 }
 var _valid5 = _errs34 === errors;
@@ -14125,8 +14793,8 @@ vErrors = null;
 let ifClause6;
 if(_valid6){
 const _errs40 = errors;
-if(!(validate432(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate432.errors : vErrors.concat(validate432.errors);
+if(!(validate454(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate454.errors : vErrors.concat(validate454.errors);
 errors = vErrors.length;
 }
 var _valid6 = _errs40 === errors;
@@ -14149,7 +14817,7 @@ errors++;
 if(data.event_type !== undefined){
 let data7 = data.event_type;
 if(!(((((((((((((((((((((data7 === "participant.created") || (data7 === "participant.updated")) || (data7 === "participant.deleted")) || (data7 === "task.created")) || (data7 === "task.completed")) || (data7 === "task.updated")) || (data7 === "task.deleted")) || (data7 === "job.created")) || (data7 === "job.updated")) || (data7 === "job.deleted")) || (data7 === "job_application.created")) || (data7 === "job_application.status_changed")) || (data7 === "job_application.updated")) || (data7 === "job_application.deleted")) || (data7 === "payment.created")) || (data7 === "payment.paid")) || (data7 === "payment.updated")) || (data7 === "payment.deleted")) || (data7 === "export.created")) || (data7 === "export.completed")) || (data7 === "export.failed"))){
-const err22 = {instancePath:instancePath+"/event_type",schemaPath:"#/else/else/else/else/else/else/else/properties/event_type/enum",keyword:"enum",params:{allowedValues: schema121.else.else.else.else.else.else.else.properties.event_type.enum},message:"must be equal to one of the allowed values"};
+const err22 = {instancePath:instancePath+"/event_type",schemaPath:"#/else/else/else/else/else/else/else/properties/event_type/enum",keyword:"enum",params:{allowedValues: schema129.else.else.else.else.else.else.else.properties.event_type.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -14268,12 +14936,12 @@ vErrors.push(err30);
 }
 errors++;
 }
-validate334.errors = vErrors;
+validate356.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate333(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate355(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14314,8 +14982,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate334(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate334.errors : vErrors.concat(validate334.errors);
+if(!(validate356(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate356.errors : vErrors.concat(validate356.errors);
 errors = vErrors.length;
 }
 }
@@ -14332,8 +15000,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate195(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate195.errors : vErrors.concat(validate195.errors);
+if(!(validate200(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate200.errors : vErrors.concat(validate200.errors);
 errors = vErrors.length;
 }
 }
@@ -14348,18 +15016,18 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate333.errors = vErrors;
+validate355.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Event = validate334;
+const closed_openapi_schemas_Event = validate356;
 
-const closed_openapi_schemas_EventTypeList = validate449;
-const schema155 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/EventTypeDescription"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema156 = {"type":"object","required":["name","description","resource_type","data_schema"],"properties":{"name":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"},"description":{"type":"string"},"resource_type":{"$ref":"/closed/openapi.yaml/components/schemas/EventResourceType"},"data_schema":{"type":"object","additionalProperties":true}},"additionalProperties":false};
-const schema157 = {"type":"string","enum":["participant","task","job","job_application","payment","export"]};
+const closed_openapi_schemas_EventTypeList = validate471;
+const schema163 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/EventTypeDescription"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema164 = {"type":"object","required":["name","description","resource_type","data_schema"],"properties":{"name":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"},"description":{"type":"string"},"resource_type":{"$ref":"/closed/openapi.yaml/components/schemas/EventResourceType"},"data_schema":{"type":"object","additionalProperties":true}},"additionalProperties":false};
+const schema165 = {"type":"string","enum":["participant","task","job","job_application","payment","export"]};
 
-function validate452(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate474(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -14373,7 +15041,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((((data === "participant") || (data === "task")) || (data === "job")) || (data === "job_application")) || (data === "payment")) || (data === "export"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema157.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema165.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -14382,12 +15050,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate452.errors = vErrors;
+validate474.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate450(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate472(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14462,8 +15130,8 @@ errors++;
 }
 }
 if(data.resource_type !== undefined){
-if(!(validate452(data.resource_type, {instancePath:instancePath+"/resource_type",parentData:data,parentDataProperty:"resource_type",rootData}))){
-vErrors = vErrors === null ? validate452.errors : vErrors.concat(validate452.errors);
+if(!(validate474(data.resource_type, {instancePath:instancePath+"/resource_type",parentData:data,parentDataProperty:"resource_type",rootData}))){
+vErrors = vErrors === null ? validate474.errors : vErrors.concat(validate474.errors);
 errors = vErrors.length;
 }
 }
@@ -14493,12 +15161,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate450.errors = vErrors;
+validate472.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate449(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate471(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14539,8 +15207,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate450(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate450.errors : vErrors.concat(validate450.errors);
+if(!(validate472(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate472.errors : vErrors.concat(validate472.errors);
 errors = vErrors.length;
 }
 }
@@ -14557,8 +15225,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate195(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate195.errors : vErrors.concat(validate195.errors);
+if(!(validate200(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate200.errors : vErrors.concat(validate200.errors);
 errors = vErrors.length;
 }
 }
@@ -14573,16 +15241,16 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate449.errors = vErrors;
+validate471.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Me = validate456;
-const schema158 = {"type":"object","required":["api_key","user","account","rate_limit"],"properties":{"api_key":{"$ref":"/closed/openapi.yaml/components/schemas/ApiKeyInfo"},"user":{"$ref":"/closed/openapi.yaml/components/schemas/User"},"account":{"$ref":"/closed/openapi.yaml/components/schemas/Account"},"rate_limit":{"$ref":"/closed/openapi.yaml/components/schemas/RequestLimit"}},"additionalProperties":false};
-const schema159 = {"type":"object","required":["id","name","access_level"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"},"access_level":{"$ref":"/closed/openapi.yaml/components/schemas/AccessLevel"}},"additionalProperties":false};
-const schema160 = {"type":"string","enum":["full_access","read_only"]};
+const closed_openapi_schemas_Me = validate478;
+const schema166 = {"type":"object","required":["api_key","user","account","rate_limit"],"properties":{"api_key":{"$ref":"/closed/openapi.yaml/components/schemas/ApiKeyInfo"},"user":{"$ref":"/closed/openapi.yaml/components/schemas/User"},"account":{"$ref":"/closed/openapi.yaml/components/schemas/Account"},"rate_limit":{"$ref":"/closed/openapi.yaml/components/schemas/RequestLimit"}},"additionalProperties":false};
+const schema167 = {"type":"object","required":["id","name","access_level"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"},"access_level":{"$ref":"/closed/openapi.yaml/components/schemas/AccessLevel"}},"additionalProperties":false};
+const schema168 = {"type":"string","enum":["full_access","read_only"]};
 
-function validate459(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate481(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -14596,7 +15264,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "full_access") || (data === "read_only"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema160.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema168.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -14605,12 +15273,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate459.errors = vErrors;
+validate481.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate457(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate479(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14657,8 +15325,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -14675,8 +15343,8 @@ errors++;
 }
 }
 if(data.access_level !== undefined){
-if(!(validate459(data.access_level, {instancePath:instancePath+"/access_level",parentData:data,parentDataProperty:"access_level",rootData}))){
-vErrors = vErrors === null ? validate459.errors : vErrors.concat(validate459.errors);
+if(!(validate481(data.access_level, {instancePath:instancePath+"/access_level",parentData:data,parentDataProperty:"access_level",rootData}))){
+vErrors = vErrors === null ? validate481.errors : vErrors.concat(validate481.errors);
 errors = vErrors.length;
 }
 }
@@ -14691,14 +15359,14 @@ vErrors.push(err5);
 }
 errors++;
 }
-validate457.errors = vErrors;
+validate479.errors = vErrors;
 return errors === 0;
 }
 
-const schema161 = {"type":"object","required":["id","full_name","email","role","finance_permission"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"full_name":{"type":"string"},"email":{"type":"string"},"role":{"$ref":"/closed/openapi.yaml/components/schemas/UserRole"},"finance_permission":{"$ref":"/closed/openapi.yaml/components/schemas/FinancePermission"}},"additionalProperties":false};
-const schema162 = {"type":"string","enum":["owner","admin","member"]};
+const schema169 = {"type":"object","required":["id","full_name","email","role","finance_permission"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"full_name":{"type":"string"},"email":{"type":"string"},"role":{"$ref":"/closed/openapi.yaml/components/schemas/UserRole"},"finance_permission":{"$ref":"/closed/openapi.yaml/components/schemas/FinancePermission"}},"additionalProperties":false};
+const schema170 = {"type":"string","enum":["owner","admin","member"]};
 
-function validate464(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate486(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -14712,7 +15380,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "owner") || (data === "admin")) || (data === "member"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema162.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema170.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -14721,13 +15389,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate464.errors = vErrors;
+validate486.errors = vErrors;
 return errors === 0;
 }
 
-const schema163 = {"type":"string","enum":["none","read","write"]};
+const schema171 = {"type":"string","enum":["none","read","write"]};
 
-function validate466(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate488(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -14741,7 +15409,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "none") || (data === "read")) || (data === "write"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema163.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema171.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -14750,12 +15418,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate466.errors = vErrors;
+validate488.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate462(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate484(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14822,8 +15490,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -14852,14 +15520,14 @@ errors++;
 }
 }
 if(data.role !== undefined){
-if(!(validate464(data.role, {instancePath:instancePath+"/role",parentData:data,parentDataProperty:"role",rootData}))){
-vErrors = vErrors === null ? validate464.errors : vErrors.concat(validate464.errors);
+if(!(validate486(data.role, {instancePath:instancePath+"/role",parentData:data,parentDataProperty:"role",rootData}))){
+vErrors = vErrors === null ? validate486.errors : vErrors.concat(validate486.errors);
 errors = vErrors.length;
 }
 }
 if(data.finance_permission !== undefined){
-if(!(validate466(data.finance_permission, {instancePath:instancePath+"/finance_permission",parentData:data,parentDataProperty:"finance_permission",rootData}))){
-vErrors = vErrors === null ? validate466.errors : vErrors.concat(validate466.errors);
+if(!(validate488(data.finance_permission, {instancePath:instancePath+"/finance_permission",parentData:data,parentDataProperty:"finance_permission",rootData}))){
+vErrors = vErrors === null ? validate488.errors : vErrors.concat(validate488.errors);
 errors = vErrors.length;
 }
 }
@@ -14874,13 +15542,13 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate462.errors = vErrors;
+validate484.errors = vErrors;
 return errors === 0;
 }
 
-const schema164 = {"type":"object","required":["id","name"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"}},"additionalProperties":false};
+const schema172 = {"type":"object","required":["id","name"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"}},"additionalProperties":false};
 
-function validate469(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate491(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14917,8 +15585,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -14945,13 +15613,13 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate469.errors = vErrors;
+validate491.errors = vErrors;
 return errors === 0;
 }
 
-const schema165 = {"type":"object","required":["limit","window_seconds"],"properties":{"limit":{"type":"integer","format":"int32"},"window_seconds":{"type":"integer","format":"int32"}},"additionalProperties":false};
+const schema173 = {"type":"object","required":["limit","window_seconds"],"properties":{"limit":{"type":"integer","format":"int32"},"window_seconds":{"type":"integer","format":"int32"}},"additionalProperties":false};
 
-function validate472(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate494(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15048,12 +15716,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate472.errors = vErrors;
+validate494.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate456(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate478(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15110,26 +15778,26 @@ errors++;
 }
 }
 if(data.api_key !== undefined){
-if(!(validate457(data.api_key, {instancePath:instancePath+"/api_key",parentData:data,parentDataProperty:"api_key",rootData}))){
-vErrors = vErrors === null ? validate457.errors : vErrors.concat(validate457.errors);
+if(!(validate479(data.api_key, {instancePath:instancePath+"/api_key",parentData:data,parentDataProperty:"api_key",rootData}))){
+vErrors = vErrors === null ? validate479.errors : vErrors.concat(validate479.errors);
 errors = vErrors.length;
 }
 }
 if(data.user !== undefined){
-if(!(validate462(data.user, {instancePath:instancePath+"/user",parentData:data,parentDataProperty:"user",rootData}))){
-vErrors = vErrors === null ? validate462.errors : vErrors.concat(validate462.errors);
+if(!(validate484(data.user, {instancePath:instancePath+"/user",parentData:data,parentDataProperty:"user",rootData}))){
+vErrors = vErrors === null ? validate484.errors : vErrors.concat(validate484.errors);
 errors = vErrors.length;
 }
 }
 if(data.account !== undefined){
-if(!(validate469(data.account, {instancePath:instancePath+"/account",parentData:data,parentDataProperty:"account",rootData}))){
-vErrors = vErrors === null ? validate469.errors : vErrors.concat(validate469.errors);
+if(!(validate491(data.account, {instancePath:instancePath+"/account",parentData:data,parentDataProperty:"account",rootData}))){
+vErrors = vErrors === null ? validate491.errors : vErrors.concat(validate491.errors);
 errors = vErrors.length;
 }
 }
 if(data.rate_limit !== undefined){
-if(!(validate472(data.rate_limit, {instancePath:instancePath+"/rate_limit",parentData:data,parentDataProperty:"rate_limit",rootData}))){
-vErrors = vErrors === null ? validate472.errors : vErrors.concat(validate472.errors);
+if(!(validate494(data.rate_limit, {instancePath:instancePath+"/rate_limit",parentData:data,parentDataProperty:"rate_limit",rootData}))){
+vErrors = vErrors === null ? validate494.errors : vErrors.concat(validate494.errors);
 errors = vErrors.length;
 }
 }
@@ -15144,15 +15812,15 @@ vErrors.push(err5);
 }
 errors++;
 }
-validate456.errors = vErrors;
+validate478.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantCreated = validate474;
-const schema166 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"participant.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema167 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"participant"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ParticipantCreated = validate496;
+const schema174 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"participant.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema175 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"participant"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate476(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate498(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15247,12 +15915,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate476.errors = vErrors;
+validate498.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate474(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate496(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15309,8 +15977,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -15338,14 +16006,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate476(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate476.errors : vErrors.concat(validate476.errors);
+if(!(validate498(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate498.errors : vErrors.concat(validate498.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -15360,18 +16028,18 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate474.errors = vErrors;
+validate496.errors = vErrors;
 return errors === 0;
 }
 
-const open_asyncapi_schemas_DeliveryHeaders = validate479;
-const schema168 = {"type":"object","required":["content-type","accept","user-agent","traceparent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"accept":{"type":"string","const":"*/*"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"traceparent":{"type":"string","pattern":"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
+const open_asyncapi_schemas_DeliveryHeaders = validate501;
+const schema176 = {"type":"object","required":["content-type","accept","user-agent","traceparent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"accept":{"type":"string","const":"*/*"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"traceparent":{"type":"string","pattern":"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
 const pattern48 = new RegExp("^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$", "u");
 const pattern49 = new RegExp("^[0-9a-f]{64}$", "u");
 const pattern50 = new RegExp("^[0-9]{10}$", "u");
 const pattern51 = new RegExp("^v1,[A-Za-z0-9+/]{43}=$", "u");
 
-function validate479(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate501(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15695,14 +16363,14 @@ vErrors.push(err27);
 }
 errors++;
 }
-validate479.errors = vErrors;
+validate501.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantUpdated = validate480;
-const schema169 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"participant.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ParticipantUpdated = validate502;
+const schema177 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"participant.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate480(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate502(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15759,8 +16427,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -15788,14 +16456,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate476(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate476.errors : vErrors.concat(validate476.errors);
+if(!(validate498(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate498.errors : vErrors.concat(validate498.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -15810,14 +16478,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate480.errors = vErrors;
+validate502.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantDeleted = validate484;
-const schema170 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"participant.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ParticipantDeleted = validate506;
+const schema178 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"participant.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate484(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate506(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15874,8 +16542,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -15903,14 +16571,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate476(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate476.errors : vErrors.concat(validate476.errors);
+if(!(validate498(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate498.errors : vErrors.concat(validate498.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -15925,15 +16593,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate484.errors = vErrors;
+validate506.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskCreated = validate488;
-const schema171 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"task.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema172 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"task"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_TaskCreated = validate510;
+const schema179 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"task.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema180 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"task"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate490(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate512(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16028,12 +16696,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate490.errors = vErrors;
+validate512.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate488(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate510(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16090,8 +16758,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -16119,14 +16787,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate490(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate490.errors : vErrors.concat(validate490.errors);
+if(!(validate512(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate512.errors : vErrors.concat(validate512.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -16141,14 +16809,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate488.errors = vErrors;
+validate510.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskCompleted = validate493;
-const schema173 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"task.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_TaskCompleted = validate515;
+const schema181 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"task.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate493(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate515(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16205,8 +16873,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -16234,14 +16902,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate490(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate490.errors : vErrors.concat(validate490.errors);
+if(!(validate512(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate512.errors : vErrors.concat(validate512.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -16256,14 +16924,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate493.errors = vErrors;
+validate515.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskUpdated = validate497;
-const schema174 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"task.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_TaskUpdated = validate519;
+const schema182 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"task.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate497(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate519(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16320,8 +16988,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -16349,14 +17017,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate490(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate490.errors : vErrors.concat(validate490.errors);
+if(!(validate512(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate512.errors : vErrors.concat(validate512.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -16371,14 +17039,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate497.errors = vErrors;
+validate519.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskDeleted = validate501;
-const schema175 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"task.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_TaskDeleted = validate523;
+const schema183 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"task.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate501(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate523(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16435,8 +17103,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -16464,14 +17132,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate490(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate490.errors : vErrors.concat(validate490.errors);
+if(!(validate512(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate512.errors : vErrors.concat(validate512.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -16486,15 +17154,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate501.errors = vErrors;
+validate523.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobCreated = validate505;
-const schema176 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema177 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobCreated = validate527;
+const schema184 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema185 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate507(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate529(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16589,12 +17257,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate507.errors = vErrors;
+validate529.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate505(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate527(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16651,8 +17319,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -16680,14 +17348,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate507(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate507.errors : vErrors.concat(validate507.errors);
+if(!(validate529(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate529.errors : vErrors.concat(validate529.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -16702,14 +17370,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate505.errors = vErrors;
+validate527.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobUpdated = validate510;
-const schema178 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobUpdated = validate532;
+const schema186 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate510(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate532(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16766,8 +17434,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -16795,14 +17463,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate507(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate507.errors : vErrors.concat(validate507.errors);
+if(!(validate529(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate529.errors : vErrors.concat(validate529.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -16817,14 +17485,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate510.errors = vErrors;
+validate532.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobDeleted = validate514;
-const schema179 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobDeleted = validate536;
+const schema187 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate514(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate536(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16881,8 +17549,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -16910,14 +17578,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate507(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate507.errors : vErrors.concat(validate507.errors);
+if(!(validate529(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate529.errors : vErrors.concat(validate529.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -16932,15 +17600,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate514.errors = vErrors;
+validate536.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationCreated = validate518;
-const schema180 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job_application.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationCreatedData"}},"additionalProperties":false};
-const schema181 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job_application"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobApplicationCreated = validate540;
+const schema188 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job_application.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationCreatedData"}},"additionalProperties":false};
+const schema189 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job_application"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate520(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate542(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17035,13 +17703,13 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate520.errors = vErrors;
+validate542.errors = vErrors;
 return errors === 0;
 }
 
-const schema182 = {"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"oneOf":[{"$ref":"/open/openapi.yaml/components/schemas/ScreeningResult"},{"type":"null"}]}},"additionalProperties":false};
+const schema190 = {"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"oneOf":[{"$ref":"/open/openapi.yaml/components/schemas/ScreeningResult"},{"type":"null"}]}},"additionalProperties":false};
 
-function validate522(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate544(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17137,12 +17805,12 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate522.errors = vErrors;
+validate544.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate518(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate540(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17199,8 +17867,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -17228,14 +17896,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate520(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate520.errors : vErrors.concat(validate520.errors);
+if(!(validate542(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate542.errors : vErrors.concat(validate542.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate522(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate522.errors : vErrors.concat(validate522.errors);
+if(!(validate544(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate544.errors : vErrors.concat(validate544.errors);
 errors = vErrors.length;
 }
 }
@@ -17250,14 +17918,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate518.errors = vErrors;
+validate540.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationStatusChanged = validate525;
-const schema183 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job_application.status_changed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobApplicationStatusChanged = validate547;
+const schema191 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job_application.status_changed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate525(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate547(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17314,8 +17982,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -17343,14 +18011,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate520(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate520.errors : vErrors.concat(validate520.errors);
+if(!(validate542(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate542.errors : vErrors.concat(validate542.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -17365,14 +18033,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate525.errors = vErrors;
+validate547.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationUpdated = validate529;
-const schema184 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job_application.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobApplicationUpdated = validate551;
+const schema192 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job_application.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate529(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate551(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17429,8 +18097,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -17458,14 +18126,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate520(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate520.errors : vErrors.concat(validate520.errors);
+if(!(validate542(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate542.errors : vErrors.concat(validate542.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -17480,14 +18148,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate529.errors = vErrors;
+validate551.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationDeleted = validate533;
-const schema185 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job_application.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobApplicationDeleted = validate555;
+const schema193 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job_application.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate533(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate555(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17544,8 +18212,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -17573,14 +18241,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate520(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate520.errors : vErrors.concat(validate520.errors);
+if(!(validate542(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate542.errors : vErrors.concat(validate542.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -17595,15 +18263,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate533.errors = vErrors;
+validate555.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentCreated = validate537;
-const schema186 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"payment.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema187 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"payment"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_PaymentCreated = validate559;
+const schema194 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"payment.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema195 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"payment"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate539(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate561(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17698,12 +18366,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate539.errors = vErrors;
+validate561.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate537(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate559(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17760,8 +18428,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -17789,14 +18457,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate539(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate539.errors : vErrors.concat(validate539.errors);
+if(!(validate561(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate561.errors : vErrors.concat(validate561.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -17811,14 +18479,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate537.errors = vErrors;
+validate559.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentPaid = validate542;
-const schema188 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"payment.paid"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_PaymentPaid = validate564;
+const schema196 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"payment.paid"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate542(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate564(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17875,8 +18543,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -17904,14 +18572,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate539(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate539.errors : vErrors.concat(validate539.errors);
+if(!(validate561(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate561.errors : vErrors.concat(validate561.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -17926,14 +18594,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate542.errors = vErrors;
+validate564.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentUpdated = validate546;
-const schema189 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"payment.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_PaymentUpdated = validate568;
+const schema197 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"payment.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate546(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate568(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17990,8 +18658,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -18019,14 +18687,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate539(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate539.errors : vErrors.concat(validate539.errors);
+if(!(validate561(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate561.errors : vErrors.concat(validate561.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -18041,14 +18709,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate546.errors = vErrors;
+validate568.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentDeleted = validate550;
-const schema190 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"payment.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_PaymentDeleted = validate572;
+const schema198 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"payment.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate550(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate572(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18105,8 +18773,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -18134,14 +18802,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate539(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate539.errors : vErrors.concat(validate539.errors);
+if(!(validate561(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate561.errors : vErrors.concat(validate561.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -18156,15 +18824,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate550.errors = vErrors;
+validate572.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportCreated = validate554;
-const schema191 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"export.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema192 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"export"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ExportCreated = validate576;
+const schema199 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"export.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema200 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"export"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate556(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate578(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18259,12 +18927,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate556.errors = vErrors;
+validate578.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate554(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate576(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18321,8 +18989,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -18350,14 +19018,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate556(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate556.errors : vErrors.concat(validate556.errors);
+if(!(validate578(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate578.errors : vErrors.concat(validate578.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -18372,14 +19040,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate554.errors = vErrors;
+validate576.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportCompleted = validate559;
-const schema193 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"export.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ExportCompleted = validate581;
+const schema201 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"export.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate559(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate581(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18436,8 +19104,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -18465,14 +19133,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate556(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate556.errors : vErrors.concat(validate556.errors);
+if(!(validate578(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate578.errors : vErrors.concat(validate578.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -18487,14 +19155,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate559.errors = vErrors;
+validate581.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportFailed = validate563;
-const schema194 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"export.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ExportFailed = validate585;
+const schema202 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"export.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate563(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate585(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18551,8 +19219,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -18580,14 +19248,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate556(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate556.errors : vErrors.concat(validate556.errors);
+if(!(validate578(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate578.errors : vErrors.concat(validate578.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -18602,15 +19270,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate563.errors = vErrors;
+validate585.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_WebhookTest = validate567;
-const schema195 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"webhook.test"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/WebhookReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema196 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"webhook"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_WebhookTest = validate589;
+const schema203 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"webhook.test"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/WebhookReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema204 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"webhook"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate569(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate591(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18705,12 +19373,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate569.errors = vErrors;
+validate591.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate567(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate589(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18767,8 +19435,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate188(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate188.errors : vErrors.concat(validate188.errors);
+if(!(validate193(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -18796,14 +19464,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate569(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate569.errors : vErrors.concat(validate569.errors);
+if(!(validate591(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate591.errors : vErrors.concat(validate591.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate344(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate366(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate366.errors : vErrors.concat(validate366.errors);
 errors = vErrors.length;
 }
 }
@@ -18818,13 +19486,18 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate567.errors = vErrors;
+validate589.errors = vErrors;
 return errors === 0;
 }
 
 export const params = {
   listParticipants: { path: no_parameters, query: listParticipants_query, headers: null },
   createParticipant: {
+    path: no_parameters,
+    query: no_parameters,
+    headers: { names: ['Idempotency-Key'], validator: createParticipant_header },
+  },
+  batchParticipants: {
     path: no_parameters,
     query: no_parameters,
     headers: { names: ['Idempotency-Key'], validator: createParticipant_header },
@@ -18957,6 +19630,7 @@ export const params = {
 
 export const bodies = {
   createParticipant: open_openapi_schemas_ParticipantCreate,
+  batchParticipants: open_openapi_schemas_Batch,
   updateParticipant: open_openapi_schemas_ParticipantUpdate,
   createTask: open_openapi_schemas_TaskCreate,
   updateTask: open_openapi_schemas_TaskUpdate,
@@ -18985,6 +19659,26 @@ export const responses = {
   },
   createParticipant: {
     201: { headers: createParticipant_201_headers, body: { 'application/json': closed_openapi_schemas_Participant } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_422_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    409: { headers: createParticipant_409_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    413: { headers: listParticipants_422_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_422_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: createParticipant_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+  },
+  batchParticipants: {
+    200: {
+      headers: batchParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ParticipantBatchResult },
+    },
     400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     403: { headers: listParticipants_422_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },

@@ -68,6 +68,8 @@ export interface Call<Id extends OperationId> extends ValidInput<Id> {
     resourceIds: string[],
     changes: FieldChange[],
   ): Promise<void>
+  /** Runs the items of a batch. Only operations that are batches have it. */
+  runBatch(body: Body<Id>): Promise<SuccessBody<Id>>
   /** Call it with the locked record before a change. Throws 412 when the client named another
    *  version of the record, for example with `If-Match`. */
   assertMatch(current: object): void

@@ -58,13 +58,15 @@ export class AccountQuotas {
   }
 }
 
-/** The part of an account's quotas that one change takes. */
-interface QuotaShare {
-  /** Throws `InvalidInput` when the quota of records is used up, and 429 when that of events is.
-   *  Further calls do nothing: a transaction may run more than once. */
-  take(now: Date): void
-  /** Gives the share back, because the change was not committed. */
-  release(): void
+/** The part of an account's quotas that the changes of one transaction take. */
+export interface QuotaShare {
+  /** How many changes have taken a part. */
+  readonly size: number
+  /** Takes the part of one change. Throws `InvalidInput` when the quota of records is used up, and 429
+   *  when that of events is. */
+  take(operation: OperationRow, now: Date): void
+  /** Gives back all but the first `size` parts, because their changes were not committed. */
+  release(size?: number): void
 }
 
 class AccountQuota {
@@ -76,21 +78,22 @@ class AccountQuota {
     this.#use = use
   }
 
-  /** The share of one change. It counts before the commit, so that concurrent changes cannot exceed
-   *  a quota together. The change counts as one event until the next read of the database, which
-   *  counts all its events. */
-  newShare(operation: OperationRow): QuotaShare {
-    let isTaken = false
+  /** The share of one transaction. It counts before the commit, so that concurrent changes cannot
+   *  exceed a quota together. A change counts as one event until the next read of the database,
+   *  which counts all its events. */
+  newShare(): QuotaShare {
+    const taken: OperationRow[] = []
     return {
-      take: (now) => {
-        if (isTaken) return
+      get size() {
+        return taken.length
+      },
+      take: (operation, now) => {
         this.#assertWithin(operation, now)
         this.#count(operation, 1)
-        isTaken = true
+        taken.push(operation)
       },
-      release: () => {
-        if (isTaken) this.#count(operation, -1)
-        isTaken = false
+      release: (size = 0) => {
+        for (const operation of taken.splice(size)) this.#count(operation, -1)
       },
     }
   }

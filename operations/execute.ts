@@ -1,12 +1,9 @@
 /** Runs an operation for the HTTP API and the console: validate → scope → handler → check. */
 import { StatusError } from '../errors.ts'
-import type { EventData, EventType } from '../generated/asyncapi.ts'
-import { handlers } from '../generated/handlers.ts'
 import { type OperationId, operations } from '../generated/operations.ts'
-import { type Call, type Caller, isFile, type ValidInput } from '../handlers/call.ts'
-import { type FieldChange, listFieldChanges } from '../records/changes.ts'
+import { type Caller, isFile, type ValidInput } from '../handlers/call.ts'
 import type { Db } from '../records/database/open.ts'
-import { readScope, type Scope, type WriteScope, writeScope } from '../records/database/scope.ts'
+import { readScope, writeScope } from '../records/database/scope.ts'
 import { runInOrder, type Sql } from '../records/database/statements.ts'
 import { type Opening, transactionAfter } from '../records/database/transaction.ts'
 import {
@@ -18,13 +15,14 @@ import {
   type StoredResponse,
 } from '../records/idempotency-keys.ts'
 import type { MergePatch } from '../records/merge-patch.ts'
-import type { Quotas } from '../records/quotas.ts'
 import { listSubscriptions, type Subscription } from '../records/subscriptions.ts'
-import { emit, emitMany } from '../webhooks/emit.ts'
+import { emitMany } from '../webhooks/emit.ts'
 import type { AccountQuotas } from './account-quota.ts'
+import { batchKindOf, toBatchResponse } from './batch.ts'
+import { handle, newEmitters } from './handle.ts'
 import { type KeysInUse, takeKey } from './idempotency.ts'
+import { runItems } from './items.ts'
 import { LargePages } from './large-pages.ts'
-import { assertRecordSize } from './record-size.ts'
 import type { ResponseChecker } from './response-check.ts'
 
 interface ExecuteServices {
@@ -73,7 +71,7 @@ export async function execute<Id extends OperationId>(
   const scope = readScope(services.db, accountId, execution.reader)
   const query: Record<string, unknown> = execution.input.query
   return largePages.run(accountId, query['page[size]'], async () => {
-    const result = await handle(services, id, execution, { scope, now: services.now() })
+    const result = await handleAndCheck(services, id, execution, { scope, now: services.now() })
     // A read has no idempotency key, so the copy that `respond` returns is not stored.
     execution.respond?.(result)
     return { result }
@@ -95,7 +93,8 @@ async function change<Id extends OperationId>(
   const { caller, traceparent, idempotency, respond } = execution
   const now = services.now()
   const quota = await services.quotas.of(caller.accountId)
-  const share = quota.newShare(operations[id])
+  const kind = batchKindOf(operations[id])
+  const share = quota.newShare()
   const outcome: ExecutionResult = await transactionAfter(
     services.db,
     // 1. With BEGIN: the state of the key, and the webhooks that want the event.
@@ -103,11 +102,20 @@ async function change<Id extends OperationId>(
     async (trx, { key, subscriptions }) => {
       const earlierResponse = idempotency && key && (await takeKey(trx, idempotency, key))
       if (earlierResponse) return { earlierResponse }
-      share.take(now)
+      // Another run of the transaction, which was rolled back, may have taken a part.
+      share.release()
+      if (!kind) share.take(operations[id], now)
       const scope = writeScope(trx, caller.accountId, { traceparent, actor: caller, subscriptions })
       // 2. The record, its events and their deliveries.
-      const context = { scope, now, quotas: quota.limits, ...newEmitters(scope, now) }
-      const result = await handle(services, id, execution, context)
+      const itemContext = { scope, caller, now, share, quotas: quota.limits }
+      const result = await handleAndCheck(services, id, execution, {
+        ...itemContext,
+        ...newEmitters((events) => emitMany(scope, events, now)),
+        runBatch:
+          kind &&
+          (async (body) =>
+            toBatchResponse(await runItems({ ...itemContext, kind }, body.items), body)),
+      })
       // 3. The response, before the commit: one that breaks the contract rolls the change back.
       const response = respond?.(result)
       // 4. The key with the response.
@@ -120,7 +128,6 @@ async function change<Id extends OperationId>(
     throw error
   })
   // 5. The commit has announced the deliveries, which starts them: see transaction.ts.
-  // An earlier run of the transaction, which was rolled back, may have taken the share.
   if (outcome.earlierResponse) share.release()
   return outcome
 }
@@ -148,46 +155,19 @@ function opening<Id extends OperationId>(
 }
 
 /** Calls the handler and checks its result against the contract. */
-async function handle<Id extends OperationId>(
+async function handleAndCheck<Id extends OperationId>(
   { checkResponse }: ExecuteServices,
   id: Id,
-  { input, caller, requestId, mergePatch, isMatch = () => true }: Execution<Id>,
-  context: { scope: Scope; now: Date; quotas?: Quotas },
+  { isMatch, requestId, ...execution }: Execution<Id>,
+  context: Parameters<typeof handle>[2],
 ): Promise<unknown> {
-  let before: object | undefined
-  const call = {
-    ...input,
-    ...context,
-    caller,
-    mergePatch,
-    /** Also keeps the record before the change, for `assertRecordSize`. */
-    assertMatch(current: object) {
-      if (!isMatch(current)) throw new StatusError(412, 'The record has changed since you read it.')
-      before = current
-    },
+  const assertMatch = (current: object): void => {
+    if (isMatch?.(current) === false)
+      throw new StatusError(412, 'The record has changed since you read it.')
   }
-  const result = await handlers[id](call as Call<Id>)
-  if (input.body) assertRecordSize({ record: result, before, sent: input.body })
+  const { input, caller, mergePatch } = execution
+  const result = await handle(id, { input, caller, mergePatch, assertMatch }, context)
   if (!isFile(result))
     checkResponse(id, { status: operations[id].success, body: result }, requestId)
   return result
-}
-
-function newEmitters(
-  scope: WriteScope,
-  now: Date,
-): Pick<Call<OperationId>, 'emit' | 'emitUpdate' | 'emitUpdates'> {
-  const emitUpdates = (eventType: EventType, resourceIds: string[], changes: FieldChange[]) =>
-    emitMany(
-      scope,
-      resourceIds.map((resourceId) => ({ eventType, resourceId, data: [], changes })),
-      now,
-    )
-  return {
-    emit: (eventType: EventType, resourceId: string, data: EventData[EventType] = []) =>
-      emit(scope, { eventType, resourceId, data }, now),
-    emitUpdate: (eventType, before, after) =>
-      emitUpdates(eventType, [before.id], listFieldChanges(before, after)),
-    emitUpdates,
-  }
 }

@@ -2,8 +2,8 @@
 import { type FieldErrors, InvalidInput, StatusError } from '../errors.ts'
 
 const MAX_DEPTH = 32
-/** Fields and entries together. Validating more would take too long. */
-const MAX_VALUES = 10_000
+/** The most fields and entries together of a single record. Validating more would take too long. */
+export const MAX_VALUES = 10_000
 
 /** PostgreSQL stores no NUL in text, and an unpaired surrogate has no UTF-8 encoding. */
 export function isStorable(text: string): boolean {
@@ -14,7 +14,7 @@ export const UNSTORABLE = 'must not contain the NUL character or half of a surro
 
 /** Throws 400 for JSON text that is too deep or has too many values. Takes less time than parsing
  *  the text. */
-export function assertNotTooComplex(text: string): void {
+export function assertNotTooComplex(text: string, maxValues: number): void {
   let depth = 0
   let commas = 0
   for (let at = 0; at < text.length; at++) {
@@ -23,7 +23,7 @@ export function assertNotTooComplex(text: string): void {
     else if (character === '[' || character === '{') {
       if (++depth > MAX_DEPTH) throw tooDeep()
     } else if (character === ']' || character === '}') depth--
-    else if (character === ',' && ++commas > MAX_VALUES) throw tooMany()
+    else if (character === ',' && ++commas > maxValues) throw tooMany(maxValues)
   }
 }
 
@@ -39,10 +39,10 @@ function endOfString(text: string, start: number): number {
 
 const tooDeep = (): StatusError =>
   new StatusError(400, `The body is nested deeper than ${MAX_DEPTH} levels.`)
-const tooMany = (): StatusError =>
+const tooMany = (maxValues: number): StatusError =>
   new StatusError(
     400,
-    `The body has more than ${MAX_VALUES.toLocaleString('en')} fields and entries.`,
+    `The body has more than ${maxValues.toLocaleString('en')} fields and entries.`,
   )
 
 /** Throws 400 for a value that is too deep or contains too many values, and InvalidInput for text
@@ -51,7 +51,7 @@ export function assertStorable(value: unknown): void {
   const errors: FieldErrors = Object.create(null)
   let count = 0
   const visit = (child: unknown, path: string, depth: number): void => {
-    if (++count > MAX_VALUES) throw tooMany()
+    if (++count > MAX_VALUES) throw tooMany(MAX_VALUES)
     if (typeof child === 'string' && !isStorable(child)) errors[path] = [UNSTORABLE]
     if (typeof child !== 'object' || child === null) return
     if (depth > MAX_DEPTH) throw tooDeep()

@@ -66,6 +66,25 @@ export async function findRow<Row>(
   return row as Row | undefined
 }
 
+/** Finds the records with one of the IDs or external IDs, and locks them until the transaction ends.
+ *  All transactions lock them in the same order, so that none waits for another one that waits for
+ *  it. */
+export async function lockRecords(
+  scope: Scope,
+  table: string,
+  { ids, externalIds }: { ids: string[]; externalIds: string[] },
+): Promise<{ id: string; external_id: string | null }[]> {
+  if (ids.length + externalIds.length === 0) return []
+  return scope
+    .rows(table)
+    .where((query) =>
+      query.whereIn('id', ids.map(toStoredId)).orWhereIn('external_id', externalIds),
+    )
+    .orderBy('id')
+    .forUpdate()
+    .select('id', 'external_id')
+}
+
 export function countRows(
   scope: Scope,
   table: string,

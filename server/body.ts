@@ -1,9 +1,9 @@
 import { type ContentType, parse as parseContentType } from 'content-type'
 import getRawBody from 'raw-body'
-import { assertNotTooComplex, assertStorable } from '../operations/storable.ts'
+import { assertNotTooComplex, MAX_VALUES } from '../operations/storable.ts'
 import type { Context } from './context.ts'
 
-const MAX_BODY_BYTES = 1024 * 1024
+const MIB = 1024 ** 2
 const JSON_TYPE = 'application/json'
 /** RFC 7396 */
 const MERGE_PATCH_TYPE = 'application/merge-patch+json'
@@ -15,21 +15,18 @@ interface JsonBody {
 }
 
 /** Reads the JSON body, and stores its text for the request log. Throws, in this order: 400 without
- *  a body, 415, 413, 400 for a body that is truncated, not UTF-8, too complex or not JSON, and
- *  InvalidInput for strings that cannot be stored. */
-export async function readJson(ctx: Context): Promise<JsonBody> {
+ *  a body, 415, 413, and 400 for a body that is truncated, not UTF-8, too complex or not JSON. */
+export async function readJson(ctx: Context, maxBytes = MIB): Promise<JsonBody> {
   const hasBody = ctx.get('Transfer-Encoding') !== '' || Number(ctx.get('Content-Length') || 0) > 0
   if (!hasBody) ctx.throw(400, 'A JSON body is required.')
   const isMergePatch = readMediaType(ctx) === MERGE_PATCH_TYPE
 
-  const bytes = await readBytes(ctx)
+  const bytes = await readBytes(ctx, maxBytes)
   if (bytes.length === 0) ctx.throw(400, 'A JSON body is required.')
   const text = decode(ctx, bytes)
   ctx.state.requestText = text
-  assertNotTooComplex(text)
-  const value = parse(ctx, text)
-  assertStorable(value)
-  return { text, value, isMergePatch }
+  assertNotTooComplex(text, (maxBytes / MIB) * MAX_VALUES)
+  return { text, value: parse(ctx, text), isMergePatch }
 }
 
 /** The media type in lower case. Throws 415 for a media type, charset or encoding that the
@@ -63,17 +60,18 @@ function readType(header: string): ContentType | undefined {
   }
 }
 
-async function readBytes(ctx: Context): Promise<Buffer> {
+async function readBytes(ctx: Context, maxBytes: number): Promise<Buffer> {
   try {
     return await getRawBody(ctx.req, {
-      limit: MAX_BODY_BYTES,
+      limit: maxBytes,
       length: ctx.get('Content-Length') || undefined,
     })
   } catch (error) {
     const type = (error as { type?: string }).type
     // The rest of the body is not read, so the connection cannot carry another request.
     ctx.set('Connection', 'close')
-    if (type === 'entity.too.large') ctx.throw(413, 'The body is larger than 1 MiB.')
+    if (type === 'entity.too.large')
+      ctx.throw(413, `The body is larger than ${maxBytes / MIB} MiB.`)
     ctx.throw(400, 'The request body was truncated.')
   }
 }

@@ -2,7 +2,7 @@ import { type FieldErrors, InvalidInput } from '../errors.ts'
 import { type OperationId, type OperationRow, operations } from '../generated/operations.ts'
 import * as validators from '../generated/validators.js'
 import type { ValidInput } from '../handlers/call.ts'
-import { isStorable, UNSTORABLE } from '../operations/storable.ts'
+import { assertStorable, isStorable, UNSTORABLE } from '../operations/storable.ts'
 import { validate } from '../operations/validate.ts'
 import { type MergePatch, withoutRemovals } from '../records/merge-patch.ts'
 import { convertParameter } from '../validation.ts'
@@ -16,16 +16,21 @@ export interface ReadInput<Id extends OperationId> {
   mergePatch: MergePatch | undefined
 }
 
-/** Reads a request and validates it. Throws what `readJson`, `readQuery` and `validate` throw, in
- *  this order. */
+/** Reads a request and validates it. Throws what `readJson`, `assertStorable`, `readQuery`
+ *  and `validate` throw, in this order. */
 export async function readInput<Id extends OperationId>(
   ctx: Context,
   id: Id,
 ): Promise<ReadInput<Id>> {
-  const sent = validators.bodies[id] ? await readJson(ctx) : undefined
+  const operation: OperationRow = operations[id]
+  const sent = validators.bodies[id]
+    ? await readJson(ctx, operation.batch?.maxBodyBytes)
+    : undefined
+  // The items of a batch are checked one by one.
+  if (!operation.batch) assertStorable(sent?.value)
   const mergePatch = sent?.isMergePatch ? (sent.value as MergePatch) : undefined
   const body = mergePatch ? withoutRemovals(mergePatch) : sent?.value
-  const { query, spellings } = readQuery(ctx, operations[id])
+  const { query, spellings } = readQuery(ctx, operation)
   const { pathParameters: path } = ctx.state
   const input = validate(id, { path, query, spellings, headers: ctx.headers, body })
   return { input, text: sent?.text ?? '', mergePatch }

@@ -1,4 +1,6 @@
+import { batchKindOf, toBatchResponse } from '../operations/batch.ts'
 import { etagOf, ifMatchHolds, ifNoneMatchNames } from '../operations/etag.ts'
+import { prepareItem } from '../operations/item-steps.ts'
 import { assertRecordSize } from '../operations/record-size.ts'
 import { readPageStart, writeCursor } from '../records/cursor.ts'
 import { ACCEPTED_HEADERS, crossOrigin } from './cross-origin.ts'
@@ -15,15 +17,18 @@ export const serviceParts = {
   acceptedHeaders: ACCEPTED_HEADERS,
   assertHeaders,
   assertRecordSize,
+  batchKindOf,
   respondToErrors,
   crossOrigin,
   etagOf,
   identify,
   ifMatchHolds,
   ifNoneMatchNames,
+  prepareItem,
   readInput,
   readPageStart,
   serveApi,
   setLinkToNextPage,
+  toBatchResponse,
   writeCursor,
 }

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 
 /** Rows of one table with the same columns. */
 export interface Insert {
@@ -26,9 +27,12 @@ const MAX_NAMED_ROWS = 8
 export class CollectedInserts {
   #inserts: Insert[] = []
 
-  /** Returns whether the inserts are to be sent now. */
+  /** Adds the rows to an earlier insert into the same columns: PostgreSQL plans one insert of many
+   *  rows faster than many inserts. Returns whether the inserts are to be sent now. */
   add(insert: Insert): boolean {
-    this.#inserts.push(insert)
+    const earlier = this.#inserts.find((other) => hasSameTarget(other, insert))
+    if (earlier) earlier.rows.push(...insert.rows)
+    else this.#inserts.push({ ...insert, rows: [...insert.rows] })
     return countRows(this.#inserts) >= MANY_ROWS
   }
 
@@ -37,6 +41,11 @@ export class CollectedInserts {
     this.#inserts = []
     return inserts
   }
+}
+
+/** All inserts into a table translate its errors in the same way. */
+function hasSameTarget(one: Insert, other: Insert): boolean {
+  return one.table === other.table && isDeepStrictEqual(one.columns, other.columns)
 }
 
 /** One statement for all inserts: PostgreSQL runs it faster than a statement for each. */

@@ -123,6 +123,13 @@ export class TransactionConnection {
     await Promise.allSettled(this.#running)
   }
 
+  /** Forgets the inserts that were not sent, and the error of those that were: a savepoint undoes
+   *  them. */
+  forgetInserts(): void {
+    this.#collected.take()
+    this.failure = undefined
+  }
+
   /** Never throws: stores an error in `failure`. */
   async sendCollected(): Promise<void> {
     const inserts = this.#collected.take()

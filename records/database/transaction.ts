@@ -11,7 +11,7 @@ import {
 } from './knex-internals.ts'
 import type { Db } from './open.ts'
 import { SharedRollback } from './shared-commits.ts'
-import { type Dialect, type Sql, sqlOn } from './statements.ts'
+import { type Dialect, type Sql, select, sqlOn } from './statements.ts'
 import { WITHOUT_WAIT } from './without-wait.ts'
 
 export interface Source {
@@ -28,6 +28,9 @@ export interface Trx extends Source {
   /** Are the results of `Opening.read` still current? PostgreSQL: until the transaction sends
    *  another statement. SQLite: always, because no other transaction writes. */
   isOpeningCurrent(): boolean
+  /** Runs `work`. When it throws, undoes its statements and announcements, and throws the error. The
+   *  transaction goes on. */
+  savepoint<T>(work: () => Promise<T>): Promise<T>
   /** Calls `listener` after the commit or rollback. */
   onEnd(listener: () => void): void
   /** Publishes the topic once, after the commit, however often it was announced. */
@@ -108,12 +111,19 @@ interface Run<Result, T> {
 async function runOnce<Result, T>(db: Db, { opening, work, isAlone }: Run<Result, T>): Promise<T> {
   const announced = new Map<Topic<unknown>, unknown[]>()
   const endListeners: (() => void)[] = []
-  const listeners = {
+  const listeners: Listeners = {
     onEnd: (listener: () => void) => void endListeners.push(listener),
     announce(topic: Topic<unknown>, payload?: unknown) {
       const payloads = announced.get(topic)
       if (payloads) payloads.push(payload)
       else announced.set(topic, [payload])
+    },
+    rememberAnnounced() {
+      const earlier = new Map([...announced].map(([topic, payloads]) => [topic, [...payloads]]))
+      return () => {
+        announced.clear()
+        for (const [topic, payloads] of earlier) announced.set(topic, payloads)
+      }
     },
   }
   const workOn: WorkOn<Result, T> = (source, connection, found) =>
@@ -226,18 +236,55 @@ function sourceOn({ dialect, write: knex }: Db, connection: TransactionConnectio
   return { dialect, sql: Object.assign(sqlOn(knex, connection), { direct: connection.direct }) }
 }
 
+interface Listeners extends Pick<Trx, 'onEnd' | 'announce'> {
+  /** Returns a function that forgets what was announced since. */
+  rememberAnnounced(): () => void
+}
+
 function newTrx(
   source: Source,
   connection: TransactionConnection,
-  listeners: Pick<Trx, 'onEnd' | 'announce'>,
+  { onEnd, announce, rememberAnnounced }: Listeners,
 ): Trx {
   const isPostgres = source.dialect === 'postgres'
   return {
     ...source,
-    ...listeners,
+    onEnd,
+    announce,
+    savepoint: (work) => runInSavepoint(source, connection, work, rememberAnnounced()),
     isOpeningCurrent: () => !isPostgres || !connection.isUsed,
     insert: (insert) =>
       isPostgres ? connection.collect(insert) : insertAtOnce(source.sql, insert),
+  }
+}
+
+/** `forgetAnnounced`: forgets what `work` has announced. */
+async function runInSavepoint<T>(
+  { sql }: Source,
+  connection: TransactionConnection,
+  work: () => Promise<T>,
+  forgetAnnounced: () => void,
+): Promise<T> {
+  const send = (text: string) => select(sql, text, [])
+  await send('savepoint part')
+  try {
+    const value = await work()
+    await connection.sendCollected()
+    if (connection.failure !== undefined) throw connection.failure
+    await send('release savepoint part')
+    return value
+  } catch (error) {
+    const cause = connection.failure ?? error
+    connection.forgetInserts()
+    forgetAnnounced()
+    try {
+      await send('rollback to savepoint part')
+      await send('release savepoint part')
+    } catch {
+      // The connection is lost, or SQLite has rolled back the whole transaction.
+      throw cause
+    }
+    throw cause
   }
 }
 

@@ -1,10 +1,12 @@
 /** The oracles of `muster contract`: what each checks, and for which operations. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
+import { readBatchWords } from '../words/batches.ts'
 import { readExportFileWords } from '../words/export-files.ts'
 import { findIdempotencyKey } from '../words/idempotency.ts'
 import { keyChecks } from './oracles/access.ts'
 import { attemptChecks } from './oracles/attempts.ts'
+import { batchChecks } from './oracles/batches.ts'
 import { bodyChecks } from './oracles/bodies.ts'
 import { cascadeChecks } from './oracles/cascades.ts'
 import { computedChecks } from './oracles/computed.ts'
@@ -232,7 +234,7 @@ export const ORACLES: readonly Oracle[] = [
       'A change emits each declared event once, about the right record, with its data. A request that is refused, ' +
       'repeated or changes nothing emits none.',
     tests: ['x-emits', 'x-emits-when', 'x-event-list'],
-    isFor: ({ emits }) => emits.length > 0,
+    isFor: isSingleEmitter,
     needs: 'an operation with x-emits, and one with x-event-list',
     listChecks: eventChecks,
   },
@@ -258,7 +260,8 @@ export const ORACLES: readonly Oracle[] = [
       'x-time-of',
       'x-trace-of',
     ],
-    isFor: ({ emits }, { createWebhook }) => emits.length > 0 && createWebhook !== undefined,
+    isFor: (operation, { createWebhook }) =>
+      isSingleEmitter(operation) && createWebhook !== undefined,
     needs: 'an operation with x-emits, one with x-event-list, and the option --webhook-secret',
     listChecks: deliveryChecks,
   },
@@ -297,6 +300,16 @@ export const ORACLES: readonly Oracle[] = [
     listChecks: referenceChecks,
   },
   {
+    name: 'does in a batch what single requests do',
+    promise:
+      'The items of a batch have the results and the events of single requests. An atomic batch with a refused ' +
+      'item changes nothing.',
+    tests: ['x-batch', 'x-emits', 'x-refusals'],
+    isFor: (operation) => readBatchWords(operation) !== undefined,
+    needs: 'an operation with x-batch',
+    listChecks: batchChecks,
+  },
+  {
     name: 'keeps accounts apart',
     promise:
       "With --other-key: the other account gets 404 for the run's records, and no list, filter or count has them.",
@@ -306,6 +319,11 @@ export const ORACLES: readonly Oracle[] = [
     listChecks: isolationChecks,
   },
 ]
+
+/** Emits events about one record. */
+function isSingleEmitter(operation: Operation): boolean {
+  return operation.emits.length > 0 && readBatchWords(operation) === undefined
+}
 
 /** All operations share one schedule of attempts, so one operation is enough. */
 function isFirstEmitter(operation: Operation, { operations }: Contract): boolean {

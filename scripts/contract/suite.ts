@@ -154,7 +154,11 @@ function newRun(
     findExchange: (request) => sender.findExchange(request),
     async send(operation, request) {
       const response = await sender.send(request, operation.id)
-      records.noteCreated(response, request.key === target.otherKey ? target.otherKey : target.key)
+      records.noteCreated(
+        operation,
+        response,
+        request.key === target.otherKey ? target.otherKey : target.key,
+      )
       assertConforms(validators, operation.id, request, response)
       const declared = operation.responses.find(({ status }) => status === response.status)
       assertHeaderMeanings(contract, declared, request, response)

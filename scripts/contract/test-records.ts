@@ -2,6 +2,7 @@
 import type { Contract } from '../model/contract.ts'
 import type { JsonObject } from '../model/json.ts'
 import type { Operation } from '../model/operations.ts'
+import { findBatch } from '../words/batches.ts'
 import { readListWords } from '../words/lists.ts'
 import { readPointer } from '../words/read.ts'
 import { requestSchema } from '../words/records.ts'
@@ -124,6 +125,11 @@ export class TestRecords {
    *  operation takes none. */
   async validBody(operation: Operation): Promise<JsonObject | undefined> {
     if (operation.body === null) return undefined
+    const batch = findBatch(this.#contract, operation)
+    if (batch) {
+      const data = await this.validBody(batch.create)
+      return { items: [{ action: 'create', data }] }
+    }
     const body = minimalValue(requestSchema(this.#contract, operation))
     return await this.withReferences(operation, body as JsonObject)
   }
@@ -198,11 +204,20 @@ export class TestRecords {
     return ids
   }
 
-  /** If the response reports a new record, notes the record for its deletion with the key. */
-  noteCreated({ status, headers }: ReceivedResponse, key = this.#key): void {
-    const path = headers.get('location') ?? ''
-    const canDelete = this.#kinds.some(({ remove }) => remove && matchesTemplate(remove.path, path))
-    if (status === 201 && canDelete) this.#created.push({ path, key })
+  /** If the response reports new records, notes them for their deletion with the key. */
+  noteCreated(operation: Operation, response: ReceivedResponse, key = this.#key): void {
+    for (const path of this.#listNewPaths(operation, response))
+      if (this.#kinds.some(({ remove }) => remove && matchesTemplate(remove.path, path)))
+        this.#created.push({ path, key })
+  }
+
+  #listNewPaths(operation: Operation, { status, headers, json }: ReceivedResponse): string[] {
+    const batch = findBatch(this.#contract, operation)
+    if (!batch) return status === 201 ? [headers.get('location') ?? ''] : []
+    const { results = [] } = (json ?? {}) as { results?: JsonObject[] }
+    return results
+      .filter((result) => result.status === 201)
+      .map(({ record }) => `${batch.create.path}/${(record as JsonObject).id}`)
   }
 
   /** The number of records created so far, for `cleanUp`. */

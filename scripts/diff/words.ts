@@ -46,6 +46,8 @@ export const WORD_RULES: Record<string, WordRule> = {
   'x-lists.sort.twice': { added: 'risky', removed: 'safe' },
   'x-response-headers': PROMISE,
   // Operations
+  'x-batch': PROMISE,
+  'x-batch.max_body_bytes': { ...PROMISE, increased: 'safe' },
   'x-emits-when': PARTS,
   'x-emits-when.*': INVARIANT,
   'x-emits-when.*.*': EXACT,

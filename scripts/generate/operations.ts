@@ -5,6 +5,7 @@ import type { Operation, Parameter } from '../model/operations.ts'
 import { dereference } from '../model/references.ts'
 import { readDefault, type Schema } from '../model/schema.ts'
 import { fail, type Located, type Sources } from '../model/source.ts'
+import { readBatchWords } from '../words/batches.ts'
 import { filterName } from './resources.ts'
 import { HEADER, literal, union } from './typescript-text.ts'
 
@@ -66,6 +67,12 @@ export interface OperationRow {
   readonly idempotent: boolean
   /** Whether requests can have If-Match. */
   readonly ifMatch: boolean
+  /** Of an operation that creates and updates several records: the operations for one record. */
+  readonly batch: {
+    readonly create: OperationId
+    readonly update: OperationId
+    readonly maxBodyBytes: number
+  } | null
   /** The day of the deprecation, for example \`2026-03-01\`, and the earliest day of the removal. */
   readonly deprecation: { readonly since: string; readonly sunset: string | null } | null
 }
@@ -136,6 +143,7 @@ function toRow(sources: Sources, operation: Operation): object {
     parameters.some(
       (parameter) => parameter.in === 'header' && parameter.name.toLowerCase() === name,
     )
+  const batch = readBatchWords(operation)
   const sort = query.find(({ name }) => name === 'sort')
   const sorts = (sort && listOptions(sources, sort)) ?? []
   return {
@@ -159,6 +167,9 @@ function toRow(sources: Sources, operation: Operation): object {
     statuses: responses.map(({ status }) => status),
     idempotent: takesHeader('idempotency-key'),
     ifMatch: takesHeader('if-match'),
+    batch: batch
+      ? { create: batch.create, update: batch.update, maxBodyBytes: batch.max_body_bytes }
+      : null,
     deprecation,
   }
 }

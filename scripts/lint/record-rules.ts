@@ -1,6 +1,8 @@
 /** Rules that the contract tests could not check. */
+import { collectionOf } from '../contract/record-kinds.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Finding } from '../model/source.ts'
+import { findBatch, readBatchWords } from '../words/batches.ts'
 import { readRecordWords, requestSchema } from '../words/records.ts'
 import { readRules } from '../words/refusals.ts'
 
@@ -38,5 +40,22 @@ export function findUnknownFields(contract: Contract): Finding[] {
         }))
       },
     )
+  })
+}
+
+/** Operations that `x-batch` names and that do not create or update the records of its collection. */
+export function findWrongBatches(contract: Contract): Finding[] {
+  return contract.operations.flatMap((operation) => {
+    const words = readBatchWords(operation)
+    if (words === undefined) return []
+    const { source, path } = operation.place
+    const batch = findBatch(contract, operation)
+    const isRight =
+      batch?.create.method === 'post' &&
+      batch.update.method === 'patch' &&
+      collectionOf(batch.update.path) === batch.create.path
+    if (isRight) return []
+    const problem = `x-batch of ${operation.id} must name the operations that create and update one record`
+    return [{ source, path: [...path, 'x-batch'], problem }]
   })
 }

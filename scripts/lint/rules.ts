@@ -16,7 +16,7 @@ import { findDreddProblems } from './dredd.ts'
 import { findEventTypeMismatches } from './events.ts'
 import { findInvalidExamples } from './examples.ts'
 import { findListProblems } from './lists.ts'
-import { findUnknownFields, findWrongRows } from './record-rules.ts'
+import { findUnknownFields, findWrongBatches, findWrongRows } from './record-rules.ts'
 import { findOtherErrorSchemas, findUndeclaredStatuses, findUnreadHeaders } from './responses.ts'
 import {
   findDifferentSchemas,
@@ -51,6 +51,7 @@ export const rules: Record<string, (contract: Contract) => Finding[]> = {
   currencies: findCurrencyProblems,
   'rule-fields': findUnknownFields,
   'computed-rows': findWrongRows,
+  batches: findWrongBatches,
   'sunset-in-time': findEarlySunsets,
   unreferenced: findUnusedComponents,
   'mistyped-word': findMistypedWords,

@@ -6,15 +6,15 @@ import { InvalidInput } from '../../errors.ts'
 import { type OperationId, type OperationRow, operations } from '../../generated/operations.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
+import { findBatch } from '../words/batches.ts'
+import { type BatchOutcome, type BatchParts, performBatch } from './batches.ts'
 import { type Examples, readExamples } from './examples.ts'
 import { type Change, type Cursors, MockRecords, type RecordCall } from './records.ts'
 
 /** The parts of the service that the mock uses, so that both check requests alike. */
-interface ServiceParts extends Cursors {
+interface ServiceParts extends BatchParts, Cursors {
   acceptedHeaders: string
   assertHeaders: Middleware
-  /** Throws the error of the service for a record that is too large. */
-  assertRecordSize(write: { record: object; before: object | undefined; sent: object }): void
   respondToErrors(log: Logger): Middleware
   crossOrigin(allowedOrigin: () => string, acceptedHeaders: string): Middleware
   etagOf(representation: string): string
@@ -118,13 +118,13 @@ async function respond(mock: Mock, ctx: Context, id: OperationId): Promise<void>
   const stored = call && state?.records.find(call.operation, call.path)
   const current = stored ? jsonBody(stored) : currentExample(ctx, operation, examples)
   const { body: sent } = request.input
-  if (sent) {
+  if (sent && !operation.batch) {
     const before = current?.value as object | undefined
     service.assertRecordSize({ record: { ...before, ...sent }, before, sent })
   }
   const status =
     preferred.status ?? conditionalStatus(service, ctx, operation, current) ?? operation.success
-  const outcome = call && status === operation.success ? state?.records.perform(call) : undefined
+  const outcome = call && status === operation.success ? perform(mock, call) : undefined
   const body =
     outcome?.body === undefined
       ? exampleBody(ctx, id, examples, { status, name: preferred.name })
@@ -136,7 +136,20 @@ async function respond(mock: Mock, ctx: Context, id: OperationId): Promise<void>
   if (operation.etag && body) ctx.set('ETag', service.etagOf(body.text))
   if (operation.location && body)
     ctx.set('Location', `${ctx.path}/${(body.value as { id: string }).id}`)
-  if (call && outcome?.change) state?.onChange?.(call.operation, outcome.change, ctx)
+  for (const { operation, change } of outcome?.changes ?? [])
+    state?.onChange?.(operation, change, ctx)
+}
+
+/** Undefined if the response is an example. */
+function perform({ service, contract, state }: Mock, call: RecordCall): BatchOutcome | undefined {
+  if (state === undefined) return undefined
+  const { operation, sent } = call
+  const batch = findBatch(contract, operation)
+  if (batch) return performBatch(state.records, contract, service, batch, sent)
+  const outcome = state.records.perform(call)
+  if (outcome === undefined) return undefined
+  const { body, change } = outcome
+  return { body, changes: change ? [{ operation, change }] : [] }
 }
 
 /** Undefined if the contract does not have the operation. */

@@ -103,6 +103,24 @@ export class MockRecords {
     return this.#records.get(fillTemplate(operation.path, path))
   }
 
+  /** The IDs of the records of a collection by the value of a field. */
+  idsBy(collection: string, field: string): Map<string, string> {
+    const own = [...this.#records].filter(([key]) => posix.dirname(key) === collection)
+    return new Map(own.map(([, record]) => [String(record[field]), String(record.id)]))
+  }
+
+  /** Runs `work`, and undoes its changes when it throws. */
+  undoOnError<T>(work: () => T): T {
+    const before = new Map(this.#records)
+    try {
+      return work()
+    } catch (error) {
+      this.#records.clear()
+      for (const [key, record] of before) this.#records.set(key, record)
+      throw error
+    }
+  }
+
   /** Undefined if the path names neither a list of records nor a stored record, or if the mock does
    *  not know the method. */
   perform(call: RecordCall): Outcome | undefined {

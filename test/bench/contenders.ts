@@ -39,8 +39,6 @@ const BARE_STORES = {
   'bare Koa, one statement': 'oneStatement',
 } satisfies Record<string, BareStore>
 
-const STATISTICS = { shared_preload_libraries: 'pg_stat_statements' }
-
 /** Each contender delivers to an origin of its own. */
 export async function startContenders(
   { database, before }: ownSetUp.Bench,
@@ -50,7 +48,7 @@ export async function startContenders(
   const list: Contender[] = []
 
   async function install(setUp: SetUp): Promise<Installation> {
-    const databases = starting.use(await ownSetUp.openDatabases([database], STATISTICS))
+    const databases = starting.use(await ownSetUp.openDatabases([database], ownSetUp.STATISTICS))
     const environment = await databases.newEnvironment(database)
     const endpoint = `${origins[list.length]}/webhooks`
     const accounts = await setUp.withRecords(environment, async (trx, config) => {

@@ -1,6 +1,7 @@
 /** `npm run bench`: compares Muster with simpler programs, on both databases, in one run. */
 import { Command, Option } from 'commander'
 import { parseList } from '../../cli/shell.ts'
+import { batches } from './batches.ts'
 import { changes } from './changes.ts'
 import { consolePages } from './console.ts'
 import { contract } from './contract.ts'
@@ -58,6 +59,7 @@ const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: st
     run: changes,
     about: 'creates with an Idempotency-Key, from the request to the signed POST to one webhook',
   },
+  batches: { run: batches, about: 'creates in batches of 100, compared with single creates' },
   console: {
     run: consolePages,
     about: 'the lists of the console with a million requests and deliveries',

@@ -49,6 +49,9 @@ const SETTINGS = {
   SECRET_KEY: 'a secret key for nothing but benchmarks',
 }
 
+/** The setting of PostgreSQL that `startCounters` needs. */
+export const STATISTICS = { shared_preload_libraries: 'pg_stat_statements' }
+
 /** Creates databases when they are needed, and removes all of them at the end. */
 export async function openDatabases(
   kinds: readonly DatabaseKind[],

@@ -90,6 +90,39 @@ describe.each(creatable)('$slug', ({ slug, type, operations }) => {
   })
 })
 
+describe('a batch', () => {
+  const send = (items: object[], atomic = false) =>
+    client.post('/participants/batch', { atomic, items })
+  const upsert = (external_id: string, fields = {}) => ({
+    action: 'upsert',
+    data: { full_name: 'Ada', external_id, ...fields },
+  })
+
+  it('creates and updates records, and refuses what the service refuses', async () => {
+    const { body } = await send([
+      upsert('mock-1'),
+      upsert('mock-1', { full_name: 'Bo' }),
+      upsert('mock-2', { email: 'no' }),
+      { action: 'update', data: { external_id: 'mock-3' } },
+    ])
+    const [created, updated, invalid, unknown] = body.results
+    expect([created.status, updated.status, updated.record.full_name]).toEqual([201, 200, 'Bo'])
+    expect(invalid).toMatchObject({ status: 422, errors: { email: [expect.any(String)] } })
+    expect(unknown).toEqual({ status: 404, message: 'There is no such participant.' })
+    const stored = await client.get(`/participants/${created.record.id}`)
+    expect(stored.body).toEqual(updated.record)
+  })
+
+  it('atomic: a refused item undoes the others', async () => {
+    const refused = await send([upsert('mock-4'), upsert('mock-5', { email: 'no' })], true)
+    expect([refused.status, Object.keys(refused.body.errors)]).toEqual([
+      422,
+      ['items.1.data.email'],
+    ])
+    expect((await client.get('/participants?filter[external_id]=mock-4')).body.meta.total).toBe(0)
+  })
+})
+
 describe('a record', () => {
   it('has the defaults of the contract, and the current time', async () => {
     const started = Date.now()

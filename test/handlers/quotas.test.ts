@@ -58,6 +58,34 @@ test('records and events: a refused create does not count', async () => {
   for (let count = 0; count < 3; count++) expect(await create({})).toBe(201)
 })
 
+test('records: a batch creates as many as the quota permits, and an atomic one none', async () => {
+  const client = await app.newClient()
+  const items = Array.from({ length: 4 }, () => ({ action: 'create', data: { full_name: 'A' } }))
+  const send = (atomic: boolean) => client.post('/participants/batch', { atomic, items })
+  expect(await send(true)).toMatchObject({
+    status: 422,
+    body: { errors: { 'items.3.records': [expect.stringContaining('3 records')] } },
+  })
+  const { body } = await send(false)
+  expect(body.results.map(({ status }: { status: number }) => status)).toEqual([201, 201, 201, 422])
+  expect(Object.keys(body.results[3].errors)).toEqual(['records'])
+})
+
+test('events: items above the quota of the day get 429, and so does an atomic batch', async () => {
+  const client = await app.newClient()
+  const { body: created } = await client.post('/participants', { full_name: 'A' })
+  const items = Array.from({ length: 7 }, (_, index) => ({
+    action: 'update',
+    id: created.id,
+    data: { phone: `${index}` },
+  }))
+  const send = (atomic: boolean) => client.post('/participants/batch', { atomic, items })
+  expect((await send(true)).status).toBe(429)
+  const { body } = await send(false)
+  const statuses = body.results.map(({ status }: { status: number }) => status)
+  expect(statuses).toEqual([200, 200, 200, 200, 200, 429, 429])
+})
+
 test('events: changes above the quota of the day get 429 until midnight UTC; reads do not', async () => {
   const client = await app.newClient()
   const { body } = await client.post('/tasks', { title: 'T' })

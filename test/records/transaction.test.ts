@@ -2,7 +2,8 @@
 import type { EventEmitter } from 'node:events'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vitest'
-import { NOTIFY_CHANNEL } from '../../records/database/announcements.ts'
+import { NOTIFY_CHANNEL, type Topic } from '../../records/database/announcements.ts'
+import { uniqueViolation } from '../../records/database/errors.ts'
 import { acquireConnection, releaseConnection } from '../../records/database/knex-internals.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
 import {
@@ -307,4 +308,45 @@ test('rolls back when the reads of its opening fail', async () => {
   await expect(failed).rejects.toThrow('nowhere')
   await transaction(db, (trx) => collectNote(trx, 'two'))
   expect(await storedTexts()).toEqual(['two'])
+})
+
+test('a savepoint undoes its statements and announcements when it fails', async () => {
+  const topic: Topic<string> = { name: 'notes', merge: (texts) => texts.join() }
+  const published: unknown[] = []
+  const unsubscribe = db.subscribe(topic, (payload) => published.push(payload))
+  const write = async (trx: Trx, text: string) => {
+    await trx.insert({ table: 'notes', columns: ['text'], rows: [{ text }] })
+    trx.announce(topic, text)
+  }
+  const outcomes = await transaction(db, async (trx) => {
+    const attempt = (...texts: string[]) =>
+      trx
+        .savepoint(async () => {
+          for (const text of texts) await write(trx, text)
+        })
+        .then(() => 'done')
+        .catch((error) => uniqueViolation(error))
+    await write(trx, 'one')
+    return [await attempt('two'), await attempt('three', 'one'), await attempt('four')]
+  })
+  unsubscribe()
+  expect(outcomes).toEqual(['done', expect.stringContaining('text'), 'done'])
+  expect(await storedTexts()).toEqual(['four', 'one', 'two'])
+  expect(published).toEqual(['one,two,four'])
+})
+
+test('a failed savepoint undoes inserts that were not sent yet', async () => {
+  await transaction(db, async (trx) => {
+    const insert = (text: string) =>
+      trx.insert({ table: 'notes', columns: ['text'], rows: [{ text }] })
+    await insert('one')
+    await trx
+      .savepoint(async () => {
+        await insert('two')
+        throw new Error('no')
+      })
+      .catch(() => undefined)
+    await insert('three')
+  })
+  expect(await storedTexts()).toEqual(['one', 'three'])
 })

@@ -305,6 +305,22 @@ export const WORD_CASES: WordCase[] = [
     backward: ['breaking x-retry-seconds-decreased: has x-retry-seconds.1: 5 instead of 9'],
   },
   {
+    rule: 'x-batch',
+    at: 'operation',
+    words: ['x-batch: { create: createNote, max_body_bytes: 20 }', 'x-own: 1'],
+    forward: [
+      'breaking x-batch-removed: no longer has x-batch: {"create":"createNote","max_body_bytes":20}',
+    ],
+    backward: [],
+  },
+  {
+    rule: 'x-batch.max_body_bytes',
+    at: 'operation',
+    words: ['x-batch: { max_body_bytes: 20 }', 'x-batch: { max_body_bytes: 10 }'],
+    forward: ['breaking x-batch-decreased: has x-batch.max_body_bytes: 10 instead of 20'],
+    backward: ['safe x-batch-increased: has x-batch.max_body_bytes: 20 instead of 10'],
+  },
+  {
     rule: 'x-timeout-seconds',
     at: 'delivery',
     words: ['x-timeout-seconds: 15', 'x-timeout-seconds: 10'],

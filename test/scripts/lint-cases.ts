@@ -199,6 +199,11 @@ export const CASES: Case[] = [
     want: 'rule-fields — due_at in x-refusals must name fields of the body: createTask has no due',
   },
   {
+    name: 'an x-batch that names no operation on one record',
+    change: ['update: updateParticipant, key', 'update: updateTask, key'],
+    want: 'batches — x-batch of batchParticipants must name the operations that create and update one record',
+  },
+  {
     name: 'a computed field with a row that has no result',
     change: ['- [[], { a: true }, null]', '- [[], { a: true }]'],
     line: '',

@@ -17,6 +17,7 @@ const NAVIGATION_ORDER = [
   'getting-started',
   'authentication',
   'lists',
+  'bulk',
   'idempotency',
   'versions',
   'rate-limits',

@@ -1,5 +1,6 @@
 /** Changes a Dredd transaction so that the service responds with the transaction's status. */
 import { randomUUID } from 'node:crypto'
+import { readBatchWords } from '../../words/batches.ts'
 import { MAX_BODY_BYTES, MAX_URL_BYTES } from '../request.ts'
 import type { DeclaredResponse, Transaction } from './dredd.ts'
 
@@ -103,8 +104,9 @@ const BY_STATUS: Record<number, Provoke> = {
   412: ({ transaction: { request } }) => {
     request.headers['If-Match'] = '"another-version"'
   },
-  413: ({ transaction: { request } }) => {
-    request.body = JSON.stringify({ full_name: 'x'.repeat(MAX_BODY_BYTES) })
+  413: ({ transaction: { request }, declared: { operation } }) => {
+    const maxBytes = readBatchWords(operation)?.max_body_bytes ?? MAX_BODY_BYTES
+    request.body = JSON.stringify({ full_name: 'x'.repeat(maxBytes) })
   },
   414: ({ transaction }) => addQuery(transaction, 'x'.repeat(MAX_URL_BYTES)),
   415: ({ transaction: { request } }) => {

@@ -1,5 +1,6 @@
 /** Oracle: only a JSON body is accepted. */
 import type { Operation } from '../../model/operations.ts'
+import { readBatchWords } from '../../words/batches.ts'
 import { assertStatus } from '../contract-broken.ts'
 import { MAX_BODY_BYTES } from '../request.ts'
 import { assertSameStatus, type Check, newRequest, type Run } from '../run.ts'
@@ -7,6 +8,7 @@ import { assertSameStatus, type Check, newRequest, type Run } from '../run.ts'
 export async function* bodyChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const path = await run.records.sharedPath(operation)
   const json = { 'Content-Type': 'application/json' }
+  const maxBytes = readBatchWords(operation)?.max_body_bytes ?? MAX_BODY_BYTES
   const valid = JSON.stringify(await run.records.validBody(operation))
   for (const [what, body, headers, expected] of [
     ['malformed JSON', '{"a": ', json, 400],
@@ -14,7 +16,7 @@ export async function* bodyChecks(run: Run, operation: Operation): AsyncGenerato
     ['text/plain', valid, { 'Content-Type': 'text/plain' }, 415],
     ['text/json', valid, { 'Content-Type': 'text/json' }, 415],
     ['another charset', valid, { 'Content-Type': 'application/json; charset=utf-16' }, 415],
-    ['an oversized body', 'x'.repeat(MAX_BODY_BYTES + 1), json, 413],
+    ['an oversized body', 'x'.repeat(maxBytes + 1), json, 413],
   ] as const)
     yield {
       what,
@@ -25,7 +27,7 @@ export async function* bodyChecks(run: Run, operation: Operation): AsyncGenerato
       },
     }
   const usual = { ...newRequest(run, operation, path), body: '{"not_a_field":1}', headers: json }
-  const probe = { ...usual, body: usual.body.padEnd(MAX_BODY_BYTES) }
+  const probe = { ...usual, body: usual.body.padEnd(maxBytes) }
   const what = 'the largest body'
   yield {
     what,

@@ -1,0 +1,142 @@
+/** Oracle: the items of a batch have the results and the events of single requests. */
+import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import type { JsonObject } from '../../model/json.ts'
+import type { Operation } from '../../model/operations.ts'
+import { type Batch, findBatch } from '../../words/batches.ts'
+import { requestSchema } from '../../words/records.ts'
+import { fieldErrors } from '../../words/refusals.ts'
+import { ContractBroken, show } from '../contract-broken.ts'
+import { idIn } from '../record-kinds.ts'
+import type { Request } from '../request.ts'
+import { type Check, newRequest, prepareRequest, type Run } from '../run.ts'
+import { objectMutations } from '../values/invalid-values.ts'
+import { limitValues } from '../values/limit-values.ts'
+import { readEvents } from './events.ts'
+
+/** Fewer than a page of events. */
+const ITEMS_PER_BATCH = 12
+
+export function* batchChecks(run: Run, operation: Operation): Generator<Check> {
+  const batch = findBatch(run.contract, operation)
+  if (batch === undefined) return
+  const cases = [...listCases(run, batch.create), ...listCases(run, batch.update)]
+  for (let start = 0; start < cases.length; start += ITEMS_PER_BATCH)
+    yield {
+      what: `the items from ${start}`,
+      perform: () => assertLikeSingles(run, batch, cases.slice(start, start + ITEMS_PER_BATCH)),
+    }
+  yield { what: 'an upsert twice', perform: () => assertUpsert(run, batch) }
+}
+
+/** A request of the operation. Calling `newBody` again gives the same values. */
+interface Case {
+  operation: Operation
+  newBody(valid: JsonObject): unknown
+}
+
+function listCases(run: Run, operation: Operation): Case[] {
+  const schema = requestSchema(run.contract, operation)
+  return [
+    ...limitValues(schema).map(({ value }) => ({ operation, newBody: () => value })),
+    ...objectMutations(schema).map(({ applyTo }) => ({ operation, newBody: applyTo })),
+  ]
+}
+
+/** What a request or an item leads to. */
+interface Outcome {
+  status: number
+  errors: object | undefined
+}
+
+async function assertLikeSingles(run: Run, batch: Batch, cases: Case[]): Promise<void> {
+  const { records } = run
+  const singles: Request[] = []
+  for (const { operation, newBody } of cases) {
+    const valid = (await records.validBody(operation)) ?? {}
+    const body = newBody(valid) as JsonObject
+    singles.push(await prepareRequest(run, operation, { body }))
+  }
+  const { createdCount } = records
+  const items: JsonObject[] = []
+  for (const [index, { operation }] of cases.entries()) {
+    const data = JSON.parse(singles[index]?.body ?? '{}')
+    const id = operation === batch.update ? idIn(await records.newPath(operation)) : undefined
+    items.push(id ? { action: 'update', id, data } : { action: 'create', data })
+  }
+  await assertAtomic(run, batch, items)
+  const request = requestOf(run, batch, { items })
+  const done = await listening(run, async () =>
+    readOutcomes(await run.send(batch.operation, request)),
+  )
+  for (const type of done.events) run.tested(batch.operation.id, 'x-emits', type)
+  // The unique values of the items are free again for the single requests.
+  await records.cleanUp(createdCount)
+  const expected = await listening(run, async () => {
+    const outcomes: Outcome[] = []
+    for (const [index, { operation }] of cases.entries()) {
+      const response = await run.send(operation, singles[index] as Request)
+      const { errors } = (response.json ?? {}) as { errors?: object }
+      outcomes.push({ status: response.status, errors })
+    }
+    return outcomes
+  })
+  if (!isDeepStrictEqual(done, expected))
+    throw broken(request, `led to ${show(done)}, but single requests to ${show(expected)}`)
+  run.tested(batch.operation.id, 'x-batch')
+}
+
+/** Runs `act`. Returns its outcomes, and the types of the events since, oldest first. */
+async function listening(run: Run, act: () => Promise<Outcome[]>) {
+  const oldIds = new Set((await readEvents(run)).map(({ id }) => id))
+  const outcomes = await act()
+  const events = (await readEvents(run)).filter(({ id }) => !oldIds.has(id))
+  return { outcomes, events: events.map(({ type }) => type).toReversed() }
+}
+
+/** Throws unless the items are all refused together with one that is invalid. */
+async function assertAtomic(run: Run, batch: Batch, items: JsonObject[]): Promise<void> {
+  const { operation } = batch
+  const invalid = { action: 'create', data: { not_a_field: 1 } }
+  const request = requestOf(run, batch, { atomic: true, items: [...items, invalid] })
+  const { events } = await listening(run, async () => {
+    const response = await run.send(operation, request)
+    const named = Object.keys(fieldErrors(run.contract, operation, response))
+    if (response.status === 422 && named.length > 0 && named.every(isOfItem)) return []
+    throw broken(request, `returned ${response.status} and named ${named.join(', ') || 'no field'}`)
+  })
+  if (events.length > 0) throw broken(request, `emitted ${events.join(', ')}`)
+  run.tested(operation.id, 'x-refusals', 'items.*')
+}
+
+const isOfItem = (field: string): boolean => /^items\.\d+\./.test(field)
+
+async function assertUpsert(run: Run, batch: Batch): Promise<void> {
+  const valid = await run.records.validBody(batch.create)
+  const item = { action: 'upsert', data: { ...valid, [batch.key]: randomUUID() } }
+  const request = requestOf(run, batch, { items: [item, item] })
+  const results = readResults(await run.send(batch.operation, request))
+  const [first, second] = results.map(({ record }) => (record as JsonObject | undefined)?.id)
+  const statuses = results.map(({ status }) => status).join()
+  if (statuses !== '201,200' || first !== second)
+    throw broken(request, `returned ${statuses} for the records ${first} and ${second}`)
+}
+
+function requestOf(run: Run, { operation }: Batch, body: JsonObject): Request {
+  return newRequest(run, operation, operation.path, { body })
+}
+
+function readOutcomes(response: { json: unknown }): Outcome[] {
+  return readResults(response).map(({ status, errors }) => ({
+    status: Number(status),
+    errors: errors as object | undefined,
+  }))
+}
+
+function readResults({ json }: { json: unknown }): JsonObject[] {
+  return ((json ?? {}) as { results?: JsonObject[] }).results ?? []
+}
+
+function broken(request: Request, message: string): ContractBroken {
+  return new ContractBroken('broken_rule', request, `the batch ${message}`)
+}

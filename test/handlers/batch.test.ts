@@ -1,0 +1,301 @@
+/** Batches: up to 100 creates and updates in one request. */
+import { beforeEach, describe, expect, test } from 'vitest'
+import { writeScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
+import { insertWebhook } from '../../records/webhooks.ts'
+import { type Answer, type Client, sharedApp, type TestAccount } from '../helpers.ts'
+import { statusAndFields } from './checks.ts'
+import { type Body, eventsAbout, newParticipant, UNKNOWN_ID } from './new-records.ts'
+
+const MIB = 1024 ** 2
+
+const app = sharedApp()
+let account: TestAccount
+let client: Client
+beforeEach(async () => {
+  account = await app.newAccount()
+  client = app.as(account)
+})
+
+interface Item {
+  action: string
+  id?: string
+  data: object
+}
+
+const create = (data: object): Item => ({ action: 'create', data: { full_name: 'Ada', ...data } })
+const update = (id: string | undefined, data: object): Item => ({ action: 'update', id, data })
+const upsert = (external_id: unknown, data: object = {}): Item => ({
+  action: 'upsert',
+  data: { full_name: 'Ada', external_id, ...data },
+})
+
+const send = (items: Item[], fields: object = {}, by = client): Promise<Answer> =>
+  by.post('/participants/batch', { items, ...fields })
+
+/** The results of a batch that is not refused as a whole. */
+async function resultsOf(items: Item[]): Promise<Body[]> {
+  const answer = await send(items)
+  expect(answer).toMatchObject({ status: 200 })
+  return answer.body.results
+}
+
+const statusesOf = async (items: Item[]): Promise<number[]> =>
+  (await resultsOf(items)).map(({ status }) => status)
+
+const listAll = async (): Promise<Body[]> =>
+  (await client.get('/participants?page[size]=100')).body.data
+
+const eventTypes = async (): Promise<string[]> =>
+  (await client.get('/events?page[size]=100')).body.data.map((event: Body) => event.event_type)
+
+test('creates, updates and upserts in order, with the results of the single operations', async () => {
+  const [bo, cy] = [
+    await newParticipant(client, { full_name: 'Bo' }),
+    await newParticipant(client, { full_name: 'Cy', external_id: 'cy' }),
+  ]
+  const results = await resultsOf([
+    create({ full_name: 'Ada', tags: ['vip'], external_id: 'ada' }),
+    update(bo.id, { status: 'inactive', tags: ['a', 'b'] }),
+    update(undefined, { external_id: 'cy', phone: '1' }),
+    upsert('cy', { full_name: 'Cyd' }),
+    upsert('dee'),
+  ])
+  expect(results.map(({ status }) => status)).toEqual([201, 200, 200, 200, 201])
+  const [ada, , , cyd, dee] = results.map(({ record }) => record)
+  expect(results[1]).toEqual({
+    status: 200,
+    record: { ...bo, status: 'inactive', tags: ['a', 'b'], updated_at: expect.any(String) },
+  })
+  expect(cyd).toMatchObject({ id: cy.id, full_name: 'Cyd', phone: '1' })
+  for (const record of [ada, results[1].record, cyd, dee])
+    expect((await client.get(`/participants/${record.id}`)).body).toEqual(record)
+  expect((await client.get('/participants?filter[tag]=vip')).body.data).toEqual([ada])
+  expect(await eventsAbout(client, cy.id)).toEqual([
+    'participant.created',
+    'participant.updated',
+    'participant.updated',
+  ])
+  expect((await eventTypes()).slice(2)).toEqual([
+    'participant.created',
+    'participant.updated',
+    'participant.updated',
+    'participant.updated',
+    'participant.created',
+  ])
+})
+
+test('an update that changes nothing emits nothing', async () => {
+  const ada = await newParticipant(client, { external_id: 'ada' })
+  const [result] = await resultsOf([upsert('ada', { full_name: ada.full_name })])
+  expect(result).toEqual({ status: 200, record: ada })
+  expect(await eventTypes()).toEqual(['participant.created'])
+})
+
+describe('a refused item', () => {
+  const refused: [what: string, item: (taken: Body) => Item, status: number, fields: string[]][] = [
+    ['invalid data', () => create({ full_name: '', email: 'no' }), 422, ['email', 'full_name']],
+    ['an unknown field', () => create({ name: 'x' }), 422, ['name']],
+    ['text that cannot be stored', () => create({ phone: 'a\0b' }), 422, ['phone']],
+    ['a taken email', () => create({ email: 'A@example.com' }), 422, ['email']],
+    ['a taken external ID', () => create({ external_id: 'taken' }), 422, ['external_id']],
+    ['an unknown ID', () => update(UNKNOWN_ID, { phone: '1' }), 404, []],
+    ['an unknown external ID', () => update(undefined, { external_id: 'none' }), 404, []],
+    ['an update of no record', () => update(undefined, { phone: '1' }), 422, ['id']],
+    ['an ID in an upsert', ({ id }) => ({ ...upsert('x'), id }), 422, ['id']],
+    ['an upsert without external ID', () => upsert(null), 422, ['external_id']],
+    [
+      'an update to a taken email',
+      ({ other }) => update(other, { email: 'a@example.com' }),
+      422,
+      ['email'],
+    ],
+  ]
+
+  const newTaken = async (): Promise<Body> => {
+    const taken = await newParticipant(client, { email: 'a@example.com', external_id: 'taken' })
+    const other = await newParticipant(client)
+    return { ...taken, other: other.id }
+  }
+
+  test.each(refused)('%s changes nothing, and the others are done', async (_, of, ...want) => {
+    const item = of(await newTaken())
+    const before = await listAll()
+    const results = await resultsOf([create({ external_id: 'one' }), item, upsert('two')])
+    expect(results.map(({ status }) => status)).toEqual([201, want[0], 201])
+    expect([results[1].status, Object.keys(results[1].errors ?? {}).sort()]).toEqual(want)
+    expect(results[1].message).toEqual(expect.any(String))
+    expect(results[1].record).toBeUndefined()
+    expect(await listAll()).toEqual([...before, results[0].record, results[2].record])
+    expect(await eventTypes()).toEqual(Array(4).fill('participant.created'))
+  })
+
+  test.each(refused)(
+    '%s refuses an atomic batch, which changes nothing',
+    async (_, of, status, fields) => {
+      const item = of(await newTaken())
+      const before = await listAll()
+      const answer = await send([create({ external_id: 'one' }), item, upsert('two')], {
+        atomic: true,
+      })
+      const names =
+        status === 404
+          ? [`items.1.${item.id === undefined ? 'data.external_id' : 'id'}`]
+          : fields.map((field) => `items.1.${field === 'id' ? field : `data.${field}`}`)
+      expect(statusAndFields(answer)).toEqual([422, expect.arrayContaining(names)])
+      expect(await listAll()).toEqual(before)
+      expect(await eventTypes()).toHaveLength(2)
+    },
+  )
+})
+
+test('an atomic batch is refused for all of its refused items', async () => {
+  const items = [create({ email: 'no' }), create({}), update(UNKNOWN_ID, {}), create({ x: 1 })]
+  expect(statusAndFields(await send(items, { atomic: true }))).toEqual([
+    422,
+    ['items.0.data.email', 'items.2.id', 'items.3.data.x'],
+  ])
+  expect(await listAll()).toEqual([])
+  expect((await send([create({}), create({})], { atomic: true })).status).toBe(200)
+})
+
+test('items see the changes of earlier items', async () => {
+  const results = await resultsOf([
+    create({ external_id: 'a' }),
+    create({ external_id: 'a' }),
+    upsert('a', { full_name: 'Bo' }),
+    update(undefined, { external_id: 'a', email: 'a@example.com' }),
+    create({ email: 'a@example.com' }),
+  ])
+  expect(results.map(({ status }) => status)).toEqual([201, 422, 200, 200, 422])
+  const [a] = await listAll()
+  expect(a).toEqual(results[3].record)
+  expect(a).toMatchObject({ full_name: 'Bo', email: 'a@example.com' })
+
+  const moved = await resultsOf([
+    update(a.id, { external_id: 'b' }),
+    upsert('a'),
+    upsert('b', { full_name: 'Cy' }),
+    update(a.id, { external_id: null }),
+    upsert('b'),
+  ])
+  expect(moved.map(({ status }) => status)).toEqual([200, 201, 200, 200, 201])
+  expect(moved[2].record.id).toBe(a.id)
+  expect(new Set(moved.map(({ record }) => record.id)).size).toBe(3)
+})
+
+test('IDs in upper case name the same record', async () => {
+  const { id } = await newParticipant(client)
+  expect(await statusesOf([update(id.toUpperCase(), { phone: '1' })])).toEqual([200])
+  expect((await client.get(`/participants/${id}`)).body.phone).toBe('1')
+})
+
+test('batches at once create each external ID once, and none fails', async () => {
+  const names = Array.from({ length: 20 }, (_, index) => `n${index}`)
+  const orders = [names, names.toReversed(), names, names.toReversed()]
+  const answers = await Promise.all(
+    orders.map((order, phone) => send(order.map((name) => upsert(name, { phone: `${phone}` })))),
+  )
+  const statuses = answers.flatMap(({ body }) => body.results.map(({ status }: Body) => status))
+  expect(statuses.toSorted()).toEqual([...Array(60).fill(200), ...Array(20).fill(201)])
+  expect((await listAll()).map(({ external_id }) => external_id).toSorted()).toEqual(
+    names.toSorted(),
+  )
+})
+
+test('another account is not touched', async () => {
+  const other = await newParticipant(await app.newClient(), { external_id: 'theirs' })
+  const statuses = await statusesOf([
+    update(other.id, { phone: '1' }),
+    update(undefined, { external_id: 'theirs', phone: '1' }),
+    upsert('theirs'),
+  ])
+  expect(statuses).toEqual([404, 404, 201])
+})
+
+test('a repeat with the same Idempotency-Key gets the same response, and creates nothing', async () => {
+  const key = { 'Idempotency-Key': 'batch-1' }
+  const body = { items: [create({}), create({ email: 'no' })] }
+  const first = await client.post('/participants/batch', body, key)
+  const again = await client.post('/participants/batch', body, key)
+  expect([again.status, again.text]).toEqual([200, first.text])
+  expect(again.headers.get('idempotent-replayed')).toBe('true')
+  expect(await listAll()).toHaveLength(1)
+})
+
+test('webhooks get one delivery for each event, and none for a refused item', async () => {
+  await transaction(app.db, (trx) =>
+    insertWebhook(
+      writeScope(trx, account.accountId),
+      {
+        url: 'https://example.com/',
+        description: '',
+        eventTypes: ['*'],
+        ordering: 'by_resource',
+        createdBy: null,
+      },
+      () => 'sealed',
+      new Date(),
+    ),
+  )
+  const [ada] = await resultsOf([
+    upsert('a'),
+    create({ external_id: 'a' }),
+    upsert('a', { phone: '1' }),
+    create({}),
+  ])
+  const deliveries = await app.db
+    .read('deliveries')
+    .where({ account_id: account.accountId })
+    .orderBy('id')
+  expect(deliveries.map(({ event_type }) => event_type)).toEqual([
+    'participant.created',
+    'participant.updated',
+    'participant.created',
+  ])
+  // The update waits for the create of the same record.
+  expect(deliveries.map(({ next_attempt_at }) => next_attempt_at === null)).toEqual([
+    false,
+    true,
+    false,
+  ])
+  expect(deliveries[0].ordering_key).toBe(ada.record.id)
+})
+
+describe('limits', () => {
+  test('100 items are done, and 101 refused', async () => {
+    const items = Array.from({ length: 100 }, () => create({ tags: ['a'] }))
+    expect(await statusesOf(items)).toEqual(Array(100).fill(201))
+    expect(statusAndFields(await send([...items, create({})]))).toEqual([422, ['items']])
+    expect(statusAndFields(await send([]))).toEqual([422, ['items']])
+    expect((await client.get('/participants')).body.meta.total).toBe(100)
+  })
+
+  test('a body of 4 MiB is accepted, and a larger one gets 413', async () => {
+    const body = JSON.stringify({ items: [create({})] })
+    const sendText = (bytes: number) =>
+      app.call('POST', '/public/v1/participants/batch', {
+        key: account.key,
+        body: body.padEnd(bytes),
+        headers: { 'Content-Type': 'application/json' },
+      })
+    expect((await sendText(4 * MIB)).status).toBe(200)
+    expect(await sendText(4 * MIB + 1)).toMatchObject({
+      status: 413,
+      body: { message: 'The body is larger than 4 MiB.' },
+    })
+  })
+
+  test('a batch counts as one request', async () => {
+    const remaining = async () =>
+      Number((await client.get('/me')).headers.get('x-ratelimit-remaining'))
+    const before = await remaining()
+    await send([create({}), create({})])
+    expect(await remaining()).toBe(before - 2)
+  })
+
+  test('a Read Only key gets 403', async () => {
+    const reader = app.as({ key: await app.newKey(account, 'read_only') })
+    expect((await send([create({})], {}, reader)).status).toBe(403)
+  })
+})
