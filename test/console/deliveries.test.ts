@@ -82,7 +82,7 @@ describe('a delivery', () => {
       const [name = '', value] = line.split(/: (.*)/)
       expect(request?.headers[name], name).toBe(value)
     }
-    expect(headers).toHaveLength(7)
+    expect(headers).toHaveLength(8)
     const signature = request?.headers['x-service-signature']
     expect(blockIn(text, 'signature')).toBe(signature)
     expect(Buffer.from(blockIn(text, 'request body'))).toEqual(request?.body)
