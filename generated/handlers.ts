@@ -17,6 +17,7 @@ import { deleteTask } from '../handlers/deleteTask.ts'
 import { getEvent } from '../handlers/getEvent.ts'
 import { getExport } from '../handlers/getExport.ts'
 import { getExportFile } from '../handlers/getExportFile.ts'
+import { getIndex } from '../handlers/getIndex.ts'
 import { getJob } from '../handlers/getJob.ts'
 import { getJobApplication } from '../handlers/getJobApplication.ts'
 import { getMe } from '../handlers/getMe.ts'
@@ -56,6 +57,7 @@ export const handlers: Handlers = {
   getEvent,
   getExport,
   getExportFile,
+  getIndex,
   getJob,
   getJobApplication,
   getMe,

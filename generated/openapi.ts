@@ -460,6 +460,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/public/v1": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the index
+         * @description Returns the paths of all lists, of `me`, and of the documentation and the contracts.
+         */
+        get: operations["getIndex"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/public/v1/me": {
         parameters: {
             query?: never;
@@ -1398,6 +1418,13 @@ export interface components {
             data: components["schemas"]["EventTypeDescription"][];
             meta: components["schemas"]["ListMeta"];
         };
+        /** @description The index of the API. */
+        Index: {
+            /** @description Paths on this server, by name. */
+            links: {
+                [key: string]: string;
+            };
+        };
         /** @description An API key, its owner, its account and its rate limit. */
         Me: {
             api_key: components["schemas"]["ApiKeyInfo"];
@@ -2322,6 +2349,32 @@ export interface components {
                 "application/json": components["schemas"]["EventTypeList"];
             };
         };
+        /** @description The paths. */
+        Index: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "links": {
+                 *         "participants": "/public/v1/participants",
+                 *         "me": "/public/v1/me",
+                 *         "documentation": "/docs/",
+                 *         "openapi": "/openapi.yaml",
+                 *         "asyncapi": "/asyncapi.yaml"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["Index"];
+            };
+        };
         /** @description The API key, its owner and its account. */
         Me: {
             headers: {
@@ -3215,6 +3268,7 @@ export type EventList = components['schemas']['EventList'];
 export type EventResourceType = components['schemas']['EventResourceType'];
 export type EventTypeDescription = components['schemas']['EventTypeDescription'];
 export type EventTypeList = components['schemas']['EventTypeList'];
+export type Index = components['schemas']['Index'];
 export type Me = components['schemas']['Me'];
 export type ApiKeyInfo = components['schemas']['ApiKeyInfo'];
 export type AccessLevel = components['schemas']['AccessLevel'];
@@ -3245,6 +3299,7 @@ export type ResponsePaymentList = components['responses']['PaymentList'];
 export type ResponseEvent = components['responses']['Event'];
 export type ResponseEventList = components['responses']['EventList'];
 export type ResponseEventTypeList = components['responses']['EventTypeList'];
+export type ResponseIndex = components['responses']['Index'];
 export type ResponseMe = components['responses']['Me'];
 export type ResponseNoContent = components['responses']['NoContent'];
 export type ResponseNotModified = components['responses']['NotModified'];
@@ -4409,6 +4464,25 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["EventTypeList"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getIndex: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Index"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             414: components["responses"]["UriTooLong"];

@@ -38,6 +38,7 @@ export type OperationId =
   | 'listEvents'
   | 'getEvent'
   | 'listEventTypes'
+  | 'getIndex'
   | 'getMe'
 
 /** An operation of the contract. */
@@ -1107,6 +1108,28 @@ export const operations = {
       'page[size]': { type: 'integer', default: 25 },
       'page[after]': { type: 'string' },
     },
+    sorts: [],
+    filters: {},
+    emits: [],
+    success: 200,
+    mediaTypes: ['application/json'],
+    etag: false,
+    location: false,
+    statuses: [200, 400, 401, 414, 422, 429, 500, 503],
+    idempotent: false,
+    ifMatch: false,
+    batch: null,
+    deprecation: null,
+  },
+  getIndex: {
+    method: 'get',
+    path: '/public/v1',
+    tag: 'Account',
+    summary: 'Get the index',
+    access: 'read',
+    permission: null,
+    rateLimit: { limit: 60, windowSeconds: 60 },
+    query: {},
     sorts: [],
     filters: {},
     emits: [],

@@ -15245,12 +15245,83 @@ validate471.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Me = validate478;
-const schema166 = {"type":"object","required":["api_key","user","account","rate_limit"],"properties":{"api_key":{"$ref":"/closed/openapi.yaml/components/schemas/ApiKeyInfo"},"user":{"$ref":"/closed/openapi.yaml/components/schemas/User"},"account":{"$ref":"/closed/openapi.yaml/components/schemas/Account"},"rate_limit":{"$ref":"/closed/openapi.yaml/components/schemas/RequestLimit"}},"additionalProperties":false};
-const schema167 = {"type":"object","required":["id","name","access_level"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"},"access_level":{"$ref":"/closed/openapi.yaml/components/schemas/AccessLevel"}},"additionalProperties":false};
-const schema168 = {"type":"string","enum":["full_access","read_only"]};
+const closed_openapi_schemas_Index = validate478;
+const schema166 = {"type":"object","required":["links"],"properties":{"links":{"type":"object","additionalProperties":{"type":"string"}}},"additionalProperties":false};
 
-function validate481(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate478(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.links === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "links"},message:"must have required property '"+"links"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+for(const key0 in data){
+if(!(key0 === "links")){
+const err1 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+if(data.links !== undefined){
+let data0 = data.links;
+if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
+for(const key1 in data0){
+if(typeof data0[key1] !== "string"){
+const err2 = {instancePath:instancePath+"/links/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/links/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+}
+else {
+const err3 = {instancePath:instancePath+"/links",schemaPath:"#/properties/links/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+}
+}
+else {
+const err4 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+validate478.errors = vErrors;
+return errors === 0;
+}
+
+const closed_openapi_schemas_Me = validate479;
+const schema167 = {"type":"object","required":["api_key","user","account","rate_limit"],"properties":{"api_key":{"$ref":"/closed/openapi.yaml/components/schemas/ApiKeyInfo"},"user":{"$ref":"/closed/openapi.yaml/components/schemas/User"},"account":{"$ref":"/closed/openapi.yaml/components/schemas/Account"},"rate_limit":{"$ref":"/closed/openapi.yaml/components/schemas/RequestLimit"}},"additionalProperties":false};
+const schema168 = {"type":"object","required":["id","name","access_level"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"},"access_level":{"$ref":"/closed/openapi.yaml/components/schemas/AccessLevel"}},"additionalProperties":false};
+const schema169 = {"type":"string","enum":["full_access","read_only"]};
+
+function validate482(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -15264,7 +15335,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "full_access") || (data === "read_only"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema168.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema169.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -15273,12 +15344,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate481.errors = vErrors;
+validate482.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate479(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate480(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15343,8 +15414,8 @@ errors++;
 }
 }
 if(data.access_level !== undefined){
-if(!(validate481(data.access_level, {instancePath:instancePath+"/access_level",parentData:data,parentDataProperty:"access_level",rootData}))){
-vErrors = vErrors === null ? validate481.errors : vErrors.concat(validate481.errors);
+if(!(validate482(data.access_level, {instancePath:instancePath+"/access_level",parentData:data,parentDataProperty:"access_level",rootData}))){
+vErrors = vErrors === null ? validate482.errors : vErrors.concat(validate482.errors);
 errors = vErrors.length;
 }
 }
@@ -15359,14 +15430,14 @@ vErrors.push(err5);
 }
 errors++;
 }
-validate479.errors = vErrors;
+validate480.errors = vErrors;
 return errors === 0;
 }
 
-const schema169 = {"type":"object","required":["id","full_name","email","role","finance_permission"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"full_name":{"type":"string"},"email":{"type":"string"},"role":{"$ref":"/closed/openapi.yaml/components/schemas/UserRole"},"finance_permission":{"$ref":"/closed/openapi.yaml/components/schemas/FinancePermission"}},"additionalProperties":false};
-const schema170 = {"type":"string","enum":["owner","admin","member"]};
+const schema170 = {"type":"object","required":["id","full_name","email","role","finance_permission"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"full_name":{"type":"string"},"email":{"type":"string"},"role":{"$ref":"/closed/openapi.yaml/components/schemas/UserRole"},"finance_permission":{"$ref":"/closed/openapi.yaml/components/schemas/FinancePermission"}},"additionalProperties":false};
+const schema171 = {"type":"string","enum":["owner","admin","member"]};
 
-function validate486(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate487(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -15380,7 +15451,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "owner") || (data === "admin")) || (data === "member"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema170.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema171.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -15389,13 +15460,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate486.errors = vErrors;
+validate487.errors = vErrors;
 return errors === 0;
 }
 
-const schema171 = {"type":"string","enum":["none","read","write"]};
+const schema172 = {"type":"string","enum":["none","read","write"]};
 
-function validate488(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate489(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -15409,7 +15480,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "none") || (data === "read")) || (data === "write"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema171.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema172.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -15418,12 +15489,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate488.errors = vErrors;
+validate489.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate484(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate485(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15520,14 +15591,14 @@ errors++;
 }
 }
 if(data.role !== undefined){
-if(!(validate486(data.role, {instancePath:instancePath+"/role",parentData:data,parentDataProperty:"role",rootData}))){
-vErrors = vErrors === null ? validate486.errors : vErrors.concat(validate486.errors);
+if(!(validate487(data.role, {instancePath:instancePath+"/role",parentData:data,parentDataProperty:"role",rootData}))){
+vErrors = vErrors === null ? validate487.errors : vErrors.concat(validate487.errors);
 errors = vErrors.length;
 }
 }
 if(data.finance_permission !== undefined){
-if(!(validate488(data.finance_permission, {instancePath:instancePath+"/finance_permission",parentData:data,parentDataProperty:"finance_permission",rootData}))){
-vErrors = vErrors === null ? validate488.errors : vErrors.concat(validate488.errors);
+if(!(validate489(data.finance_permission, {instancePath:instancePath+"/finance_permission",parentData:data,parentDataProperty:"finance_permission",rootData}))){
+vErrors = vErrors === null ? validate489.errors : vErrors.concat(validate489.errors);
 errors = vErrors.length;
 }
 }
@@ -15542,13 +15613,13 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate484.errors = vErrors;
+validate485.errors = vErrors;
 return errors === 0;
 }
 
-const schema172 = {"type":"object","required":["id","name"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"}},"additionalProperties":false};
+const schema173 = {"type":"object","required":["id","name"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"}},"additionalProperties":false};
 
-function validate491(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate492(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15613,13 +15684,13 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate491.errors = vErrors;
+validate492.errors = vErrors;
 return errors === 0;
 }
 
-const schema173 = {"type":"object","required":["limit","window_seconds"],"properties":{"limit":{"type":"integer","format":"int32"},"window_seconds":{"type":"integer","format":"int32"}},"additionalProperties":false};
+const schema174 = {"type":"object","required":["limit","window_seconds"],"properties":{"limit":{"type":"integer","format":"int32"},"window_seconds":{"type":"integer","format":"int32"}},"additionalProperties":false};
 
-function validate494(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate495(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15716,12 +15787,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate494.errors = vErrors;
+validate495.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate478(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate479(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15778,26 +15849,26 @@ errors++;
 }
 }
 if(data.api_key !== undefined){
-if(!(validate479(data.api_key, {instancePath:instancePath+"/api_key",parentData:data,parentDataProperty:"api_key",rootData}))){
-vErrors = vErrors === null ? validate479.errors : vErrors.concat(validate479.errors);
+if(!(validate480(data.api_key, {instancePath:instancePath+"/api_key",parentData:data,parentDataProperty:"api_key",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
 if(data.user !== undefined){
-if(!(validate484(data.user, {instancePath:instancePath+"/user",parentData:data,parentDataProperty:"user",rootData}))){
-vErrors = vErrors === null ? validate484.errors : vErrors.concat(validate484.errors);
+if(!(validate485(data.user, {instancePath:instancePath+"/user",parentData:data,parentDataProperty:"user",rootData}))){
+vErrors = vErrors === null ? validate485.errors : vErrors.concat(validate485.errors);
 errors = vErrors.length;
 }
 }
 if(data.account !== undefined){
-if(!(validate491(data.account, {instancePath:instancePath+"/account",parentData:data,parentDataProperty:"account",rootData}))){
-vErrors = vErrors === null ? validate491.errors : vErrors.concat(validate491.errors);
+if(!(validate492(data.account, {instancePath:instancePath+"/account",parentData:data,parentDataProperty:"account",rootData}))){
+vErrors = vErrors === null ? validate492.errors : vErrors.concat(validate492.errors);
 errors = vErrors.length;
 }
 }
 if(data.rate_limit !== undefined){
-if(!(validate494(data.rate_limit, {instancePath:instancePath+"/rate_limit",parentData:data,parentDataProperty:"rate_limit",rootData}))){
-vErrors = vErrors === null ? validate494.errors : vErrors.concat(validate494.errors);
+if(!(validate495(data.rate_limit, {instancePath:instancePath+"/rate_limit",parentData:data,parentDataProperty:"rate_limit",rootData}))){
+vErrors = vErrors === null ? validate495.errors : vErrors.concat(validate495.errors);
 errors = vErrors.length;
 }
 }
@@ -15812,15 +15883,15 @@ vErrors.push(err5);
 }
 errors++;
 }
-validate478.errors = vErrors;
+validate479.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantCreated = validate496;
-const schema174 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"participant.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema175 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"participant"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ParticipantCreated = validate497;
+const schema175 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"participant.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema176 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"participant"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate498(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate499(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15915,12 +15986,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate498.errors = vErrors;
+validate499.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate496(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate497(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16006,8 +16077,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate498(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate498.errors : vErrors.concat(validate498.errors);
+if(!(validate499(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate499.errors : vErrors.concat(validate499.errors);
 errors = vErrors.length;
 }
 }
@@ -16028,18 +16099,18 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate496.errors = vErrors;
+validate497.errors = vErrors;
 return errors === 0;
 }
 
-const open_asyncapi_schemas_DeliveryHeaders = validate501;
-const schema176 = {"type":"object","required":["content-type","accept","user-agent","traceparent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"accept":{"type":"string","const":"*/*"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"traceparent":{"type":"string","pattern":"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
+const open_asyncapi_schemas_DeliveryHeaders = validate502;
+const schema177 = {"type":"object","required":["content-type","accept","user-agent","traceparent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"accept":{"type":"string","const":"*/*"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"traceparent":{"type":"string","pattern":"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
 const pattern48 = new RegExp("^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$", "u");
 const pattern49 = new RegExp("^[0-9a-f]{64}$", "u");
 const pattern50 = new RegExp("^[0-9]{10}$", "u");
 const pattern51 = new RegExp("^v1,[A-Za-z0-9+/]{43}=$", "u");
 
-function validate501(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate502(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16363,14 +16434,14 @@ vErrors.push(err27);
 }
 errors++;
 }
-validate501.errors = vErrors;
+validate502.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantUpdated = validate502;
-const schema177 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"participant.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ParticipantUpdated = validate503;
+const schema178 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"participant.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate502(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate503(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16456,8 +16527,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate498(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate498.errors : vErrors.concat(validate498.errors);
+if(!(validate499(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate499.errors : vErrors.concat(validate499.errors);
 errors = vErrors.length;
 }
 }
@@ -16478,14 +16549,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate502.errors = vErrors;
+validate503.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantDeleted = validate506;
-const schema178 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"participant.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ParticipantDeleted = validate507;
+const schema179 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"participant.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate506(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate507(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16571,8 +16642,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate498(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate498.errors : vErrors.concat(validate498.errors);
+if(!(validate499(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate499.errors : vErrors.concat(validate499.errors);
 errors = vErrors.length;
 }
 }
@@ -16593,15 +16664,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate506.errors = vErrors;
+validate507.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskCreated = validate510;
-const schema179 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"task.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema180 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"task"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_TaskCreated = validate511;
+const schema180 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"task.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema181 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"task"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate512(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate513(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16696,12 +16767,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate512.errors = vErrors;
+validate513.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate510(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate511(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16787,8 +16858,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate512(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate512.errors : vErrors.concat(validate512.errors);
+if(!(validate513(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate513.errors : vErrors.concat(validate513.errors);
 errors = vErrors.length;
 }
 }
@@ -16809,14 +16880,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate510.errors = vErrors;
+validate511.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskCompleted = validate515;
-const schema181 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"task.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_TaskCompleted = validate516;
+const schema182 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"task.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate515(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate516(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16902,8 +16973,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate512(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate512.errors : vErrors.concat(validate512.errors);
+if(!(validate513(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate513.errors : vErrors.concat(validate513.errors);
 errors = vErrors.length;
 }
 }
@@ -16924,14 +16995,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate515.errors = vErrors;
+validate516.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskUpdated = validate519;
-const schema182 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"task.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_TaskUpdated = validate520;
+const schema183 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"task.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate519(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate520(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17017,8 +17088,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate512(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate512.errors : vErrors.concat(validate512.errors);
+if(!(validate513(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate513.errors : vErrors.concat(validate513.errors);
 errors = vErrors.length;
 }
 }
@@ -17039,14 +17110,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate519.errors = vErrors;
+validate520.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskDeleted = validate523;
-const schema183 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"task.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_TaskDeleted = validate524;
+const schema184 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"task.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate523(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate524(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17132,8 +17203,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate512(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate512.errors : vErrors.concat(validate512.errors);
+if(!(validate513(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate513.errors : vErrors.concat(validate513.errors);
 errors = vErrors.length;
 }
 }
@@ -17154,15 +17225,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate523.errors = vErrors;
+validate524.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobCreated = validate527;
-const schema184 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema185 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobCreated = validate528;
+const schema185 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema186 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate529(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate530(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17257,12 +17328,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate529.errors = vErrors;
+validate530.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate527(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate528(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17348,8 +17419,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate529(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate529.errors : vErrors.concat(validate529.errors);
+if(!(validate530(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate530.errors : vErrors.concat(validate530.errors);
 errors = vErrors.length;
 }
 }
@@ -17370,14 +17441,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate527.errors = vErrors;
+validate528.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobUpdated = validate532;
-const schema186 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobUpdated = validate533;
+const schema187 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate532(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate533(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17463,8 +17534,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate529(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate529.errors : vErrors.concat(validate529.errors);
+if(!(validate530(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate530.errors : vErrors.concat(validate530.errors);
 errors = vErrors.length;
 }
 }
@@ -17485,14 +17556,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate532.errors = vErrors;
+validate533.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobDeleted = validate536;
-const schema187 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobDeleted = validate537;
+const schema188 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate536(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate537(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17578,8 +17649,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate529(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate529.errors : vErrors.concat(validate529.errors);
+if(!(validate530(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate530.errors : vErrors.concat(validate530.errors);
 errors = vErrors.length;
 }
 }
@@ -17600,15 +17671,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate536.errors = vErrors;
+validate537.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationCreated = validate540;
-const schema188 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job_application.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationCreatedData"}},"additionalProperties":false};
-const schema189 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job_application"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobApplicationCreated = validate541;
+const schema189 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job_application.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationCreatedData"}},"additionalProperties":false};
+const schema190 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job_application"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate542(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate543(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17703,13 +17774,13 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate542.errors = vErrors;
+validate543.errors = vErrors;
 return errors === 0;
 }
 
-const schema190 = {"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"oneOf":[{"$ref":"/open/openapi.yaml/components/schemas/ScreeningResult"},{"type":"null"}]}},"additionalProperties":false};
+const schema191 = {"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"oneOf":[{"$ref":"/open/openapi.yaml/components/schemas/ScreeningResult"},{"type":"null"}]}},"additionalProperties":false};
 
-function validate544(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate545(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17805,12 +17876,12 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate544.errors = vErrors;
+validate545.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate540(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate541(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17896,14 +17967,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate542(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate542.errors : vErrors.concat(validate542.errors);
+if(!(validate543(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate543.errors : vErrors.concat(validate543.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate544(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate544.errors : vErrors.concat(validate544.errors);
+if(!(validate545(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate545.errors : vErrors.concat(validate545.errors);
 errors = vErrors.length;
 }
 }
@@ -17918,14 +17989,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate540.errors = vErrors;
+validate541.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationStatusChanged = validate547;
-const schema191 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job_application.status_changed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobApplicationStatusChanged = validate548;
+const schema192 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job_application.status_changed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate547(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate548(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18011,8 +18082,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate542(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate542.errors : vErrors.concat(validate542.errors);
+if(!(validate543(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate543.errors : vErrors.concat(validate543.errors);
 errors = vErrors.length;
 }
 }
@@ -18033,14 +18104,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate547.errors = vErrors;
+validate548.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationUpdated = validate551;
-const schema192 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job_application.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobApplicationUpdated = validate552;
+const schema193 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job_application.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate551(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate552(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18126,8 +18197,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate542(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate542.errors : vErrors.concat(validate542.errors);
+if(!(validate543(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate543.errors : vErrors.concat(validate543.errors);
 errors = vErrors.length;
 }
 }
@@ -18148,14 +18219,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate551.errors = vErrors;
+validate552.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationDeleted = validate555;
-const schema193 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job_application.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobApplicationDeleted = validate556;
+const schema194 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"job_application.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate555(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate556(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18241,8 +18312,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate542(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate542.errors : vErrors.concat(validate542.errors);
+if(!(validate543(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate543.errors : vErrors.concat(validate543.errors);
 errors = vErrors.length;
 }
 }
@@ -18263,15 +18334,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate555.errors = vErrors;
+validate556.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentCreated = validate559;
-const schema194 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"payment.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema195 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"payment"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_PaymentCreated = validate560;
+const schema195 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"payment.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema196 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"payment"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate561(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate562(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18366,12 +18437,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate561.errors = vErrors;
+validate562.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate559(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate560(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18457,8 +18528,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate561(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate561.errors : vErrors.concat(validate561.errors);
+if(!(validate562(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
 errors = vErrors.length;
 }
 }
@@ -18479,14 +18550,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate559.errors = vErrors;
+validate560.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentPaid = validate564;
-const schema196 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"payment.paid"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_PaymentPaid = validate565;
+const schema197 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"payment.paid"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate564(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate565(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18572,8 +18643,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate561(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate561.errors : vErrors.concat(validate561.errors);
+if(!(validate562(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
 errors = vErrors.length;
 }
 }
@@ -18594,14 +18665,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate564.errors = vErrors;
+validate565.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentUpdated = validate568;
-const schema197 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"payment.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_PaymentUpdated = validate569;
+const schema198 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"payment.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate568(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate569(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18687,8 +18758,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate561(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate561.errors : vErrors.concat(validate561.errors);
+if(!(validate562(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
 errors = vErrors.length;
 }
 }
@@ -18709,14 +18780,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate568.errors = vErrors;
+validate569.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentDeleted = validate572;
-const schema198 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"payment.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_PaymentDeleted = validate573;
+const schema199 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"payment.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate572(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate573(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18802,8 +18873,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate561(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate561.errors : vErrors.concat(validate561.errors);
+if(!(validate562(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
 errors = vErrors.length;
 }
 }
@@ -18824,15 +18895,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate572.errors = vErrors;
+validate573.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportCreated = validate576;
-const schema199 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"export.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema200 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"export"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ExportCreated = validate577;
+const schema200 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"export.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema201 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"export"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate578(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate579(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18927,12 +18998,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate578.errors = vErrors;
+validate579.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate576(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate577(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19018,8 +19089,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate578(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate578.errors : vErrors.concat(validate578.errors);
+if(!(validate579(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate579.errors : vErrors.concat(validate579.errors);
 errors = vErrors.length;
 }
 }
@@ -19040,14 +19111,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate576.errors = vErrors;
+validate577.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportCompleted = validate581;
-const schema201 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"export.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ExportCompleted = validate582;
+const schema202 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"export.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate581(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate582(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19133,8 +19204,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate578(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate578.errors : vErrors.concat(validate578.errors);
+if(!(validate579(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate579.errors : vErrors.concat(validate579.errors);
 errors = vErrors.length;
 }
 }
@@ -19155,14 +19226,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate581.errors = vErrors;
+validate582.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportFailed = validate585;
-const schema202 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"export.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ExportFailed = validate586;
+const schema203 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"export.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate585(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate586(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19248,8 +19319,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate578(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate578.errors : vErrors.concat(validate578.errors);
+if(!(validate579(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate579.errors : vErrors.concat(validate579.errors);
 errors = vErrors.length;
 }
 }
@@ -19270,15 +19341,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate585.errors = vErrors;
+validate586.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_WebhookTest = validate589;
-const schema203 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"webhook.test"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/WebhookReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema204 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"webhook"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_WebhookTest = validate590;
+const schema204 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"type":"string","const":"webhook.test"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/WebhookReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema205 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"webhook"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate591(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate592(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19373,12 +19444,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate591.errors = vErrors;
+validate592.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate589(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate590(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19464,8 +19535,8 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate591(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate591.errors : vErrors.concat(validate591.errors);
+if(!(validate592(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate592.errors : vErrors.concat(validate592.errors);
 errors = vErrors.length;
 }
 }
@@ -19486,7 +19557,7 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate589.errors = vErrors;
+validate590.errors = vErrors;
 return errors === 0;
 }
 
@@ -19625,6 +19696,7 @@ export const params = {
     headers: { names: ['If-None-Match'], validator: getParticipant_header },
   },
   listEventTypes: { path: no_parameters, query: listEventTypes_query, headers: null },
+  getIndex: { path: no_parameters, query: no_parameters, headers: null },
   getMe: { path: no_parameters, query: no_parameters, headers: null },
 }
 
@@ -20172,6 +20244,19 @@ export const responses = {
   },
   listEventTypes: {
     200: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_EventTypeList } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_422_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+  },
+  getIndex: {
+    200: { headers: listParticipants_422_headers, body: { 'application/json': closed_openapi_schemas_Index } },
     400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
