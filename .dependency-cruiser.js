@@ -19,6 +19,7 @@ const ROWS = [
 
 /** Each of these packages is imported in one place only. The place is a folder or a file. */
 const OWNERS = {
+  '@fastify/busboy': 'web/console/records/import-upload\\.ts$',
   '@electric-sql/pglite': 'webhooks/queue/',
   '@koa/cors': 'server/cross-origin\\.ts$',
   '@koa/router': '(server|web)/',

@@ -16,8 +16,9 @@ const MEANINGS: Record<QuotaName, string> = {
   webhooks: 'the most webhooks',
   users: 'the most users',
   keys_per_user: 'the most active API keys of each user',
-  export_mib: 'the most MiB of export files',
+  export_mib: 'the most MiB of files of exports and imports',
   unfinished_exports: 'the most exports that are queued or in progress',
+  unfinished_imports: 'the most imports that are queued or in progress',
 }
 
 const OPTIONS = quotaNames.map((name) => ({ name, option: newOption(name) }))

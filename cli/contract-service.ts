@@ -6,7 +6,9 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { issueApiKey, newApiKey } from '../auth/api-key.ts'
 import { deactivateUser } from '../auth/deactivation.ts'
+import { AccountQuotas } from '../operations/account-quota.ts'
 import { makeExport } from '../operations/export-job.ts'
+import { runImport } from '../operations/import-job.ts'
 import { suspendAccount } from '../records/account-suspension.ts'
 import { insertAccount } from '../records/accounts.ts'
 import { listApiKeys, revokeApiKey } from '../records/api-keys.ts'
@@ -15,7 +17,12 @@ import { type Db, openDatabase } from '../records/database/open.ts'
 import { accountScope, accountTransaction } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { insertUser } from '../records/users.ts'
-import type { Server, Servers, ServiceStates } from '../scripts/contract/dredd/provoke-status.ts'
+import type {
+  Files,
+  Server,
+  Servers,
+  ServiceStates,
+} from '../scripts/contract/dredd/provoke-status.ts'
 import { type Config, readConfig } from '../server/config.ts'
 import { type Running, start } from '../server/main.ts'
 import { openWebhookAccount } from './contract-webhooks.ts'
@@ -45,6 +52,7 @@ async function startServer({
     VALIDATE_RESPONSES: 'off',
     LOG_LEVEL: 'silent',
     EXPORTS_UNFINISHED_PER_ACCOUNT: String(UNREACHABLE_LIMIT),
+    IMPORTS_UNFINISHED_PER_ACCOUNT: String(UNREACHABLE_LIMIT),
     WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8',
     ...(webhookTimeoutMs && { WEBHOOK_TIMEOUT_MS: String(webhookTimeoutMs) }),
   }
@@ -178,19 +186,29 @@ function withCleanup<T extends object>(
   return { ...value, [Symbol.asyncDispose]: () => moved.disposeAsync() }
 }
 
-export function statesOf({ db, keysInUse }: Pick<Running, 'db' | 'keysInUse'>): ServiceStates {
+const FORMATS = {
+  exports: { 'text/csv': 'csv', 'application/json': 'json' },
+  imports: { 'text/csv': 'csv', 'application/x-ndjson': 'ndjson' },
+} as Record<Files, Record<string, string>>
+
+export function statesOf({
+  db,
+  keysInUse,
+  config: { quotas },
+}: Pick<Running, 'db' | 'keysInUse'> & { config: Pick<Config, 'quotas'> }): ServiceStates {
   return {
-    async finishExport(id, now, format) {
-      if (format !== undefined) await db.write('exports').where({ id }).update({ format })
-      await makeExport(
-        { db, now: () => now, quotas: { export_mib: 1024 } },
-        id,
-        new AbortController().signal,
-      )
+    async finishFile(files, id, at, mediaType) {
+      const format = mediaType && FORMATS[files][mediaType]
+      if (format) await db.write(files).where({ id }).update({ format })
+      const now = () => at
+      const { signal } = new AbortController()
+      if (files === 'exports')
+        return makeExport({ db, now, quotas: { export_mib: 1024 } }, id, signal)
+      await runImport({ db, now, quotas: new AccountQuotas({ db, now, quotas }) }, id, signal)
     },
-    async restrictExports(accountId) {
+    async restrictFiles(files, accountId) {
       await accountScope({ dialect: db.dialect, sql: db.write }, accountId)
-        .rows('exports')
+        .rows(files)
         .update({ resource: 'payments' })
     },
     useIdempotencyKey(userId, key) {

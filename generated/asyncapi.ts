@@ -328,6 +328,52 @@ export interface components {
             resource: components["schemas"]["ExportReference"];
             data: components["schemas"]["NoData"];
         };
+        /** @description The import that the event is about. */
+        ImportReference: {
+            /**
+             * @description The type of the record.
+             * @constant
+             */
+            type: "import";
+            /**
+             * Format: uuid
+             * @description The ID of the record.
+             */
+            id: string;
+        };
+        /** @description An import was requested. */
+        ImportCreated: {
+            id: components["schemas"]["DeliveryId"];
+            /**
+             * @description The type of the event.
+             * @constant
+             */
+            event_type: "import.created";
+            resource: components["schemas"]["ImportReference"];
+            data: components["schemas"]["NoData"];
+        };
+        /** @description An import has ended, and all of its rows are imported or refused. */
+        ImportCompleted: {
+            id: components["schemas"]["DeliveryId"];
+            /**
+             * @description The type of the event.
+             * @constant
+             */
+            event_type: "import.completed";
+            resource: components["schemas"]["ImportReference"];
+            data: components["schemas"]["NoData"];
+        };
+        /** @description An import failed. */
+        ImportFailed: {
+            id: components["schemas"]["DeliveryId"];
+            /**
+             * @description The type of the event.
+             * @constant
+             */
+            event_type: "import.failed";
+            resource: components["schemas"]["ImportReference"];
+            data: components["schemas"]["NoData"];
+        };
         /** @description The webhook that the event is about. */
         WebhookReference: {
             /**
@@ -390,6 +436,10 @@ export type ExportReference = components['schemas']['ExportReference'];
 export type ExportCreated = components['schemas']['ExportCreated'];
 export type ExportCompleted = components['schemas']['ExportCompleted'];
 export type ExportFailed = components['schemas']['ExportFailed'];
+export type ImportReference = components['schemas']['ImportReference'];
+export type ImportCreated = components['schemas']['ImportCreated'];
+export type ImportCompleted = components['schemas']['ImportCompleted'];
+export type ImportFailed = components['schemas']['ImportFailed'];
 export type WebhookReference = components['schemas']['WebhookReference'];
 export type WebhookTest = components['schemas']['WebhookTest'];
 
@@ -416,6 +466,9 @@ export type EventType =
   | 'export.created'
   | 'export.completed'
   | 'export.failed'
+  | 'import.created'
+  | 'import.completed'
+  | 'import.failed'
 
 /** The `event_type` of a delivery: an `EventType`, or a message that is sent to one webhook on
  *  request. */
@@ -444,6 +497,9 @@ export interface EventPayloads {
   'export.created': ExportCreated
   'export.completed': ExportCompleted
   'export.failed': ExportFailed
+  'import.created': ImportCreated
+  'import.completed': ImportCompleted
+  'import.failed': ImportFailed
   'webhook.test': WebhookTest
 }
 

@@ -310,4 +310,43 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
       data: [],
     },
   },
+  'import.created': {
+    name: 'import.created',
+    summary: 'An import was requested.',
+    description: 'Sent when an import is queued. Its rows are not imported yet: wait for `import.completed`.',
+    resourceType: 'import',
+    dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
+    example: {
+      id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
+      event_type: 'import.created',
+      resource: { type: 'import', id: '019cade2-11c0-7a52-8c04-6e9b3d1f7a28' },
+      data: [],
+    },
+  },
+  'import.completed': {
+    name: 'import.completed',
+    summary: 'An import has ended, and all of its rows are imported or refused.',
+    description: 'Sent when an import has ended. Its counts say how many rows were refused. Download these rows from `GET /public/v1/imports/{import_id}/errors` within 7 days.',
+    resourceType: 'import',
+    dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
+    example: {
+      id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
+      event_type: 'import.completed',
+      resource: { type: 'import', id: '019cade2-11c0-7a52-8c04-6e9b3d1f7a28' },
+      data: [],
+    },
+  },
+  'import.failed': {
+    name: 'import.failed',
+    summary: 'An import failed.',
+    description: 'Sent when an import has failed. The `error` field of the import has the reason. Rows that were imported before stay imported.',
+    resourceType: 'import',
+    dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
+    example: {
+      id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
+      event_type: 'import.failed',
+      resource: { type: 'import', id: '019cade2-11c0-7a52-8c04-6e9b3d1f7a28' },
+      data: [],
+    },
+  },
 }

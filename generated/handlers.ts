@@ -3,12 +3,14 @@ import type { Handler } from '../handlers/call.ts'
 import type { OperationId } from './operations.ts'
 import { batchParticipants } from '../handlers/batchParticipants.ts'
 import { createExport } from '../handlers/createExport.ts'
+import { createImport } from '../handlers/createImport.ts'
 import { createJob } from '../handlers/createJob.ts'
 import { createJobApplication } from '../handlers/createJobApplication.ts'
 import { createParticipant } from '../handlers/createParticipant.ts'
 import { createPayment } from '../handlers/createPayment.ts'
 import { createTask } from '../handlers/createTask.ts'
 import { deleteExport } from '../handlers/deleteExport.ts'
+import { deleteImport } from '../handlers/deleteImport.ts'
 import { deleteJob } from '../handlers/deleteJob.ts'
 import { deleteJobApplication } from '../handlers/deleteJobApplication.ts'
 import { deleteParticipant } from '../handlers/deleteParticipant.ts'
@@ -17,6 +19,8 @@ import { deleteTask } from '../handlers/deleteTask.ts'
 import { getEvent } from '../handlers/getEvent.ts'
 import { getExport } from '../handlers/getExport.ts'
 import { getExportFile } from '../handlers/getExportFile.ts'
+import { getImport } from '../handlers/getImport.ts'
+import { getImportErrors } from '../handlers/getImportErrors.ts'
 import { getIndex } from '../handlers/getIndex.ts'
 import { getJob } from '../handlers/getJob.ts'
 import { getJobApplication } from '../handlers/getJobApplication.ts'
@@ -27,6 +31,7 @@ import { getTask } from '../handlers/getTask.ts'
 import { listEventTypes } from '../handlers/listEventTypes.ts'
 import { listEvents } from '../handlers/listEvents.ts'
 import { listExports } from '../handlers/listExports.ts'
+import { listImports } from '../handlers/listImports.ts'
 import { listJobApplications } from '../handlers/listJobApplications.ts'
 import { listJobs } from '../handlers/listJobs.ts'
 import { listParticipants } from '../handlers/listParticipants.ts'
@@ -43,12 +48,14 @@ type Handlers = { [Id in OperationId]: Handler<Id> }
 export const handlers: Handlers = {
   batchParticipants,
   createExport,
+  createImport,
   createJob,
   createJobApplication,
   createParticipant,
   createPayment,
   createTask,
   deleteExport,
+  deleteImport,
   deleteJob,
   deleteJobApplication,
   deleteParticipant,
@@ -57,6 +64,8 @@ export const handlers: Handlers = {
   getEvent,
   getExport,
   getExportFile,
+  getImport,
+  getImportErrors,
   getIndex,
   getJob,
   getJobApplication,
@@ -67,6 +76,7 @@ export const handlers: Handlers = {
   listEventTypes,
   listEvents,
   listExports,
+  listImports,
   listJobApplications,
   listJobs,
   listParticipants,

@@ -336,6 +336,92 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/public/v1/imports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List imports
+         * @description Lists the imports of your account. Imports are deleted 90 days after they were completed or failed (operators can change this period).
+         */
+        get: operations["listImports"];
+        put?: never;
+        /**
+         * Import a file
+         * @description Takes a file with up to 100,000 rows and 64 MiB, and creates or updates one record for each row. This happens in the background, and the event `import.completed` or `import.failed` reports the end. Each row has the effect of the single operation: the same validation, and the same events. A refused row has no effect, and the other rows are imported nevertheless. Rows are imported in their order, each exactly once. An import of payments needs the Finance permission, also while it runs.
+         *
+         *     A row is a line of NDJSON with a JSON object, or a row of CSV (RFC 4180, UTF-8, comma) whose first row names the fields. In CSV, lists and objects are JSON text, an empty field is null, and `""` is empty text; an empty field that cannot be null is left out. An apostrophe before `=`, `+`, `-`, `@`, a tab or a carriage return is removed, as exports with the format `csv` add it. Fields that no request can write, such as `created_at`, are ignored, so the file of an export can be imported.
+         *
+         *     An import fails, before it changes anything, if the file cannot be read, has more than 100,000 rows or has a column that is no field. It stops and fails if your account has caused too many events today, or if you lose the permission: the rows until then stay imported. Above the quota of unfinished imports (3), the request gets 429 with `Retry-After`. When the files of the account have reached their quota (1 GiB), it gets 422 on `imports`. Operators can change these limits.
+         */
+        post: operations["createImport"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/public/v1/imports/{import_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The ID of the import.
+                 * @example 019cade2-11c0-7a52-8c04-6e9b3d1f7a28
+                 */
+                import_id: components["parameters"]["ImportId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Get an import
+         * @description Returns one import, with its progress. It is deleted 90 days after it was completed or failed (operators can change this period).
+         */
+        get: operations["getImport"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete an import
+         * @description Deletes an import and its file of refused rows, but no record. An unfinished import stops: the rows until then stay imported, and no `import.completed` or `import.failed` follows. The deletion itself emits no event. An import of payments needs the Finance permission.
+         */
+        delete: operations["deleteImport"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/public/v1/imports/{import_id}/errors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The ID of the import.
+                 * @example 019cade2-11c0-7a52-8c04-6e9b3d1f7a28
+                 */
+                import_id: components["parameters"]["ImportId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Download the refused rows of an import
+         * @description Returns the refused rows of an import that has ended, with the reasons, in the format of its file. CSV has the columns of the file after `line` and `errors`; correct the rows, and import them again without these two columns. The file can be downloaded for 7 days. The file of an import of payments needs the Finance permission.
+         *
+         *     `line` is the line of the row in the imported file, from 1. In CSV, an apostrophe precedes text that a spreadsheet program could run as a formula.
+         */
+        get: operations["getImportErrors"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/public/v1/payments": {
         parameters: {
             query?: never;
@@ -607,6 +693,11 @@ export interface components {
          */
         ExportSort: "created_at" | "-created_at" | "completed_at" | "-completed_at";
         /**
+         * @description A field to sort imports by. A leading `-` sorts in descending order.
+         * @enum {string}
+         */
+        ImportSort: "created_at" | "-created_at" | "completed_at" | "-completed_at";
+        /**
          * @description A field to sort payments by. A leading `-` sorts in descending order.
          * @enum {string}
          */
@@ -708,6 +799,26 @@ export interface components {
          */
         ExportResource: "participants" | "tasks" | "jobs" | "job_applications" | "payments";
         /**
+         * @description The resource whose records an import creates or updates.
+         * @enum {string}
+         */
+        ImportResource: "participants" | "tasks" | "jobs" | "job_applications" | "payments";
+        /**
+         * @description What each row of an import does.
+         * @enum {string}
+         */
+        ImportMode: "create" | "update" | "upsert";
+        /**
+         * @description The format of the file of an import.
+         * @enum {string}
+         */
+        ImportFormat: "csv" | "ndjson";
+        /**
+         * @description The status of an import. `completed` and `failed` are final.
+         * @enum {string}
+         */
+        ImportStatus: "queued" | "processing" | "completed" | "failed";
+        /**
          * @description The status of a payment. `paid` and `cancelled` are final.
          * @enum {string}
          */
@@ -721,7 +832,7 @@ export interface components {
          * @description The type of an event. `listEventTypes` describes each type.
          * @enum {string}
          */
-        EventTypeName: "participant.created" | "participant.updated" | "participant.deleted" | "task.created" | "task.completed" | "task.updated" | "task.deleted" | "job.created" | "job.updated" | "job.deleted" | "job_application.created" | "job_application.status_changed" | "job_application.updated" | "job_application.deleted" | "payment.created" | "payment.paid" | "payment.updated" | "payment.deleted" | "export.created" | "export.completed" | "export.failed";
+        EventTypeName: "participant.created" | "participant.updated" | "participant.deleted" | "task.created" | "task.completed" | "task.updated" | "task.deleted" | "job.created" | "job.updated" | "job.deleted" | "job_application.created" | "job_application.status_changed" | "job_application.updated" | "job_application.deleted" | "payment.created" | "payment.paid" | "payment.updated" | "payment.deleted" | "export.created" | "export.completed" | "export.failed" | "import.created" | "import.completed" | "import.failed";
         /** @description A person you work with. */
         Participant: {
             id: components["schemas"]["Id"];
@@ -1076,6 +1187,66 @@ export interface components {
             format: components["schemas"]["ExportFormat"];
             filters?: components["schemas"]["ExportFilters"];
         };
+        /** @description A file whose rows become records of one resource. */
+        Import: {
+            id: components["schemas"]["Id"];
+            resource: components["schemas"]["ImportResource"];
+            mode: components["schemas"]["ImportMode"];
+            format: components["schemas"]["ImportFormat"];
+            /** @description Whether the import changes no record. */
+            dry_run: boolean;
+            status: components["schemas"]["ImportStatus"];
+            /**
+             * Format: int64
+             * @description The number of rows in the file. Null until the rows are counted.
+             */
+            row_count: number | null;
+            /**
+             * Format: int64
+             * @description The number of rows so far that created a record.
+             */
+            created_count: number;
+            /**
+             * Format: int64
+             * @description The number of rows so far that updated a record.
+             */
+            updated_count: number;
+            /**
+             * Format: int64
+             * @description The number of rows so far whose record had their values already.
+             */
+            unchanged_count: number;
+            /**
+             * Format: int64
+             * @description The number of rows so far that were refused.
+             */
+            refused_count: number;
+            /**
+             * Format: int64
+             * @description The size of the imported file in bytes.
+             */
+            byte_size: number;
+            /** @description The reason why the import failed. */
+            error: string | null;
+            /**
+             * Format: date-time
+             * @description The time when the import was completed.
+             */
+            completed_at: string | null;
+            /**
+             * Format: date-time
+             * @description The time when the file of refused rows will be deleted.
+             */
+            expires_at: string | null;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+        };
+        /** @description A page of imports. */
+        ImportList: {
+            /** @description The records of the page, in order. */
+            data: components["schemas"]["Import"][];
+            meta: components["schemas"]["ListMeta"];
+        };
         /** @description A payment to a participant. */
         Payment: {
             id: components["schemas"]["Id"];
@@ -1151,7 +1322,7 @@ export interface components {
             note?: string | null;
         };
         /** @description Something that happened to a record. An event never changes. Its type decides about `data`. */
-        Event: components["schemas"]["ParticipantEvent"] | components["schemas"]["TaskEvent"] | components["schemas"]["JobEvent"] | components["schemas"]["JobApplicationCreatedEvent"] | components["schemas"]["JobApplicationEvent"] | components["schemas"]["PaymentEvent"] | components["schemas"]["ExportEvent"];
+        Event: components["schemas"]["ParticipantEvent"] | components["schemas"]["TaskEvent"] | components["schemas"]["JobEvent"] | components["schemas"]["JobApplicationCreatedEvent"] | components["schemas"]["JobApplicationEvent"] | components["schemas"]["PaymentEvent"] | components["schemas"]["ExportEvent"] | components["schemas"]["ImportEvent"];
         /** @description Something that happened to a participant. */
         ParticipantEvent: {
             id: components["schemas"]["Id"];
@@ -1257,6 +1428,21 @@ export interface components {
             actor?: components["schemas"]["EventActor"];
             delivery_ids?: components["schemas"]["DeliveryIds"];
         };
+        /** @description Something that happened to an import. */
+        ImportEvent: {
+            id: components["schemas"]["Id"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event_type: "import.created" | "import.completed" | "import.failed";
+            resource: components["schemas"]["ImportReference"];
+            data: components["schemas"]["NoData"];
+            created_at: components["schemas"]["Timestamp"];
+            changes?: components["schemas"]["EventChanges"];
+            actor?: components["schemas"]["EventActor"];
+            delivery_ids?: components["schemas"]["DeliveryIds"];
+        };
         /**
          * @description The types of the events of participants.
          * @enum {string}
@@ -1292,6 +1478,11 @@ export interface components {
          * @enum {string}
          */
         ExportEventType: "export.created" | "export.completed" | "export.failed";
+        /**
+         * @description The types of the events of imports.
+         * @enum {string}
+         */
+        ImportEventType: "import.created" | "import.completed" | "import.failed";
         /** @description The participant that the event is about. */
         ParticipantReference: {
             type: components["schemas"]["ParticipantReferenceType"];
@@ -1352,6 +1543,16 @@ export interface components {
          * @enum {string}
          */
         ExportReferenceType: "export";
+        /** @description The import that the event is about. */
+        ImportReference: {
+            type: components["schemas"]["ImportReferenceType"];
+            id: components["schemas"]["Id"];
+        };
+        /**
+         * @description The type of the record.
+         * @enum {string}
+         */
+        ImportReferenceType: "import";
         /** @description Always empty for this event. */
         NoData: unknown[];
         /** @description The data of the event of a new job application. */
@@ -1400,7 +1601,7 @@ export interface components {
          * @description The type of the record that an event is about.
          * @enum {string}
          */
-        EventResourceType: "participant" | "task" | "job" | "job_application" | "payment" | "export";
+        EventResourceType: "participant" | "task" | "job" | "job_application" | "payment" | "export" | "import";
         /** @description A description of an event type. */
         EventTypeDescription: {
             name: components["schemas"]["EventTypeName"];
@@ -2117,6 +2318,134 @@ export interface components {
                 "application/json": components["schemas"]["ExportList"];
             };
         };
+        /** @description The current record of the import. */
+        Import: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                ETag: components["headers"]["ETag"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "id": "019cade2-11c0-7a52-8c04-6e9b3d1f7a28",
+                 *       "resource": "participants",
+                 *       "mode": "upsert",
+                 *       "format": "csv",
+                 *       "dry_run": true,
+                 *       "status": "completed",
+                 *       "row_count": 2,
+                 *       "created_count": 1,
+                 *       "updated_count": 0,
+                 *       "unchanged_count": 0,
+                 *       "refused_count": 1,
+                 *       "byte_size": 146,
+                 *       "error": null,
+                 *       "completed_at": "2026-03-02T09:30:04.000Z",
+                 *       "expires_at": "2026-03-09T09:30:04.000Z",
+                 *       "created_at": "2026-03-02T09:30:00.000Z",
+                 *       "updated_at": "2026-03-02T09:30:04.000Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Import"];
+            };
+        };
+        /** @description The new import. */
+        ImportCreated: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                Location: components["headers"]["Location"];
+                ETag: components["headers"]["ETag"];
+                "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "id": "019cade2-11c0-7a52-8c04-6e9b3d1f7a28",
+                 *       "resource": "participants",
+                 *       "mode": "upsert",
+                 *       "format": "csv",
+                 *       "dry_run": true,
+                 *       "status": "queued",
+                 *       "row_count": null,
+                 *       "created_count": 0,
+                 *       "updated_count": 0,
+                 *       "unchanged_count": 0,
+                 *       "refused_count": 0,
+                 *       "byte_size": 146,
+                 *       "error": null,
+                 *       "completed_at": null,
+                 *       "expires_at": null,
+                 *       "created_at": "2026-03-02T09:30:00.000Z",
+                 *       "updated_at": "2026-03-02T09:30:00.000Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Import"];
+            };
+        };
+        /** @description A page of imports. */
+        ImportList: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                Link: components["headers"]["Link"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "data": [
+                 *         {
+                 *           "id": "019cade2-11c0-7a52-8c04-6e9b3d1f7a28",
+                 *           "resource": "participants",
+                 *           "mode": "upsert",
+                 *           "format": "csv",
+                 *           "dry_run": true,
+                 *           "status": "completed",
+                 *           "row_count": 2,
+                 *           "created_count": 1,
+                 *           "updated_count": 0,
+                 *           "unchanged_count": 0,
+                 *           "refused_count": 1,
+                 *           "byte_size": 146,
+                 *           "error": null,
+                 *           "completed_at": "2026-03-02T09:30:04.000Z",
+                 *           "expires_at": "2026-03-09T09:30:04.000Z",
+                 *           "created_at": "2026-03-02T09:30:00.000Z",
+                 *           "updated_at": "2026-03-02T09:30:04.000Z"
+                 *         }
+                 *       ],
+                 *       "meta": {
+                 *         "current_page": 1,
+                 *         "last_page": 1,
+                 *         "per_page": 25,
+                 *         "total": 1,
+                 *         "allowed_sorts": [
+                 *           "created_at",
+                 *           "completed_at"
+                 *         ],
+                 *         "next_cursor": null
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ImportList"];
+            };
+        };
         /** @description The current record of the payment. */
         Payment: {
             headers: {
@@ -2573,6 +2902,87 @@ export interface components {
                 "application/json": components["schemas"]["ApiError"];
             };
         };
+        /** @description The import has not ended yet. */
+        ImportNotReady: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "message": "The import has not ended yet."
+                 *     }
+                 */
+                "application/json": components["schemas"]["ApiError"];
+            };
+        };
+        /** @description The file of refused rows has expired. */
+        ImportExpired: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "message": "The file of this import has expired. Import the rows again."
+                 *     }
+                 */
+                "application/json": components["schemas"]["ApiError"];
+            };
+        };
+        /** @description The file is larger than 64 MiB. */
+        FileTooLarge: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "message": "The file is larger than 64 MiB."
+                 *     }
+                 */
+                "application/json": components["schemas"]["ApiError"];
+            };
+        };
+        /** @description The `Content-Type` is neither CSV nor NDJSON in UTF-8. */
+        UnsupportedFileType: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                Accept: components["headers"]["Accept"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "message": "The body must be text/csv or application/x-ndjson, not text/plain."
+                 *     }
+                 */
+                "application/json": components["schemas"]["ApiError"];
+            };
+        };
         /** @description The record has changed since the version in `If-Match`. */
         PreconditionFailed: {
             headers: {
@@ -2694,7 +3104,7 @@ export interface components {
                 "application/json": components["schemas"]["ApiError"];
             };
         };
-        /** @description The input is invalid, or would exceed a quota of your account. `errors` names each invalid field, or the quota: `records` or `exports`. */
+        /** @description The input is invalid, or would exceed a quota of your account. `errors` names each invalid field, or the quota: `records`, `exports` or `imports`. */
         ValidationFailed: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2809,7 +3219,7 @@ export interface components {
                 "application/json": components["schemas"]["ApiValidationError"];
             };
         };
-        /** @description You have reached the rate limit of this minute, or have too many requests in progress. Or your account has too many unfinished exports, or has caused too many events today. `message` says which. */
+        /** @description You have reached the rate limit of this minute, or have too many requests in progress. Or your account has too many unfinished exports or imports, or has caused too many events today. `message` says which. */
         TooManyRequests: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2880,6 +3290,11 @@ export interface components {
         };
     };
     parameters: {
+        /**
+         * @description The ID of the import.
+         * @example 019cade2-11c0-7a52-8c04-6e9b3d1f7a28
+         */
+        ImportId: string;
         /** @description The page to return. A page after the last one is empty. */
         PageNumber: number;
         /**
@@ -3049,6 +3464,18 @@ export interface components {
                 "application/json": components["schemas"]["ExportCreate"];
             };
         };
+        ImportFile: {
+            content: {
+                /**
+                 * @example full_name,email,tags,external_id
+                 *     Ada Lovelace,ada@example.com,"[""vip""]",crm-1815
+                 *     Alan Turing,alan@example.com,[],crm-1912
+                 */
+                "text/csv": string;
+                /** @example {"full_name":"Ada Lovelace","email":"ada@example.com","external_id":"crm-1815"} */
+                "application/x-ndjson": string;
+            };
+        };
         PaymentCreateBody: {
             content: {
                 /**
@@ -3171,6 +3598,7 @@ export type TaskSort = components['schemas']['TaskSort'];
 export type JobSort = components['schemas']['JobSort'];
 export type JobApplicationSort = components['schemas']['JobApplicationSort'];
 export type ExportSort = components['schemas']['ExportSort'];
+export type ImportSort = components['schemas']['ImportSort'];
 export type PaymentSort = components['schemas']['PaymentSort'];
 export type EventSort = components['schemas']['EventSort'];
 export type Id = components['schemas']['Id'];
@@ -3191,6 +3619,10 @@ export type ExportFilters = components['schemas']['ExportFilters'];
 export type ExportStatus = components['schemas']['ExportStatus'];
 export type ExportFormat = components['schemas']['ExportFormat'];
 export type ExportResource = components['schemas']['ExportResource'];
+export type ImportResource = components['schemas']['ImportResource'];
+export type ImportMode = components['schemas']['ImportMode'];
+export type ImportFormat = components['schemas']['ImportFormat'];
+export type ImportStatus = components['schemas']['ImportStatus'];
 export type PaymentStatus = components['schemas']['PaymentStatus'];
 export type Currency = components['schemas']['Currency'];
 export type EventTypeName = components['schemas']['EventTypeName'];
@@ -3226,6 +3658,8 @@ export type JobApplicationUpdate = components['schemas']['JobApplicationUpdate']
 export type Export = components['schemas']['Export'];
 export type ExportList = components['schemas']['ExportList'];
 export type ExportCreate = components['schemas']['ExportCreate'];
+export type Import = components['schemas']['Import'];
+export type ImportList = components['schemas']['ImportList'];
 export type Payment = components['schemas']['Payment'];
 export type PaymentList = components['schemas']['PaymentList'];
 export type PaymentCreate = components['schemas']['PaymentCreate'];
@@ -3238,6 +3672,7 @@ export type JobApplicationCreatedEvent = components['schemas']['JobApplicationCr
 export type JobApplicationEvent = components['schemas']['JobApplicationEvent'];
 export type PaymentEvent = components['schemas']['PaymentEvent'];
 export type ExportEvent = components['schemas']['ExportEvent'];
+export type ImportEvent = components['schemas']['ImportEvent'];
 export type ParticipantEventType = components['schemas']['ParticipantEventType'];
 export type TaskEventType = components['schemas']['TaskEventType'];
 export type JobEventType = components['schemas']['JobEventType'];
@@ -3245,6 +3680,7 @@ export type JobApplicationCreatedEventType = components['schemas']['JobApplicati
 export type JobApplicationEventType = components['schemas']['JobApplicationEventType'];
 export type PaymentEventType = components['schemas']['PaymentEventType'];
 export type ExportEventType = components['schemas']['ExportEventType'];
+export type ImportEventType = components['schemas']['ImportEventType'];
 export type ParticipantReference = components['schemas']['ParticipantReference'];
 export type ParticipantReferenceType = components['schemas']['ParticipantReferenceType'];
 export type TaskReference = components['schemas']['TaskReference'];
@@ -3257,6 +3693,8 @@ export type PaymentReference = components['schemas']['PaymentReference'];
 export type PaymentReferenceType = components['schemas']['PaymentReferenceType'];
 export type ExportReference = components['schemas']['ExportReference'];
 export type ExportReferenceType = components['schemas']['ExportReferenceType'];
+export type ImportReference = components['schemas']['ImportReference'];
+export type ImportReferenceType = components['schemas']['ImportReferenceType'];
 export type NoData = components['schemas']['NoData'];
 export type JobApplicationCreatedData = components['schemas']['JobApplicationCreatedData'];
 export type EventChanges = components['schemas']['EventChanges'];
@@ -3293,6 +3731,9 @@ export type ResponseJobApplicationList = components['responses']['JobApplication
 export type ResponseExport = components['responses']['Export'];
 export type ResponseExportCreated = components['responses']['ExportCreated'];
 export type ResponseExportList = components['responses']['ExportList'];
+export type ResponseImport = components['responses']['Import'];
+export type ResponseImportCreated = components['responses']['ImportCreated'];
+export type ResponseImportList = components['responses']['ImportList'];
 export type ResponsePayment = components['responses']['Payment'];
 export type ResponsePaymentCreated = components['responses']['PaymentCreated'];
 export type ResponsePaymentList = components['responses']['PaymentList'];
@@ -3310,6 +3751,10 @@ export type ResponseNotFound = components['responses']['NotFound'];
 export type ResponseIdempotencyConflict = components['responses']['IdempotencyConflict'];
 export type ResponseExportNotReady = components['responses']['ExportNotReady'];
 export type ResponseExportExpired = components['responses']['ExportExpired'];
+export type ResponseImportNotReady = components['responses']['ImportNotReady'];
+export type ResponseImportExpired = components['responses']['ImportExpired'];
+export type ResponseFileTooLarge = components['responses']['FileTooLarge'];
+export type ResponseUnsupportedFileType = components['responses']['UnsupportedFileType'];
 export type ResponsePreconditionFailed = components['responses']['PreconditionFailed'];
 export type ResponsePayloadTooLarge = components['responses']['PayloadTooLarge'];
 export type ResponseBatchTooLarge = components['responses']['BatchTooLarge'];
@@ -3327,6 +3772,7 @@ export type ResponseTooManyRequests = components['responses']['TooManyRequests']
 export type ResponseInternalError = components['responses']['InternalError'];
 export type ResponseUnavailable = components['responses']['Unavailable'];
 export type ResponseChangeUnavailable = components['responses']['ChangeUnavailable'];
+export type ParameterImportId = components['parameters']['ImportId'];
 export type ParameterPageNumber = components['parameters']['PageNumber'];
 export type ParameterPageSize = components['parameters']['PageSize'];
 export type ParameterPageAfter = components['parameters']['PageAfter'];
@@ -3343,6 +3789,7 @@ export type RequestBodyJobUpdateBody = components['requestBodies']['JobUpdateBod
 export type RequestBodyJobApplicationCreateBody = components['requestBodies']['JobApplicationCreateBody'];
 export type RequestBodyJobApplicationUpdateBody = components['requestBodies']['JobApplicationUpdateBody'];
 export type RequestBodyExportCreateBody = components['requestBodies']['ExportCreateBody'];
+export type RequestBodyImportFile = components['requestBodies']['ImportFile'];
 export type RequestBodyPaymentCreateBody = components['requestBodies']['PaymentCreateBody'];
 export type RequestBodyPaymentUpdateBody = components['requestBodies']['PaymentUpdateBody'];
 export type HeaderXRequestId = components['headers']['X-Request-Id'];
@@ -4209,6 +4656,196 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["ExportNotReady"];
             410: components["responses"]["ExportExpired"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listImports: {
+        parameters: {
+            query?: {
+                /** @description The page to return. A page after the last one is empty. */
+                "page[number]"?: components["parameters"]["PageNumber"];
+                /**
+                 * @description The number of records on a page.
+                 * @example 25
+                 */
+                "page[size]"?: components["parameters"]["PageSize"];
+                /** @description The `meta.next_cursor` of the page before. Repeat the filters and the sort of that page, and leave out `page[number]`. */
+                "page[after]"?: components["parameters"]["PageAfter"];
+                /** @description Only imports with one of these statuses. */
+                "filter[status]"?: components["schemas"]["ImportStatus"][];
+                /** @description Only imports of these resources. */
+                "filter[resource]"?: components["schemas"]["ImportResource"][];
+                /** @description The fields to sort by. A leading `-` sorts in descending order. */
+                sort?: components["schemas"]["ImportSort"][];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["ImportList"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createImport: {
+        parameters: {
+            query: {
+                /**
+                 * @description The resource whose records the rows become.
+                 * @example participants
+                 */
+                resource: components["schemas"]["ImportResource"];
+                /**
+                 * @description What each row does.
+                 * @example upsert
+                 */
+                mode: components["schemas"]["ImportMode"];
+                /**
+                 * @description `true` changes no record and emits no event of a record. The counts and the refused rows are those that the import would have, as far as 100 rows at a time can tell.
+                 * @example true
+                 */
+                dry_run?: boolean;
+                /** @description Only for CSV: the fields of the columns, in their order, instead of the names in the first row. `-` leaves a column out. */
+                columns?: string[];
+            };
+            header?: {
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["ImportFile"];
+        responses: {
+            201: components["responses"]["ImportCreated"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["IdempotencyConflict"];
+            413: components["responses"]["FileTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedFileType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ChangeUnavailable"];
+        };
+    };
+    getImport: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /**
+                 * @description The ID of the import.
+                 * @example 019cade2-11c0-7a52-8c04-6e9b3d1f7a28
+                 */
+                import_id: components["parameters"]["ImportId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Import"];
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteImport: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. An empty header names no version and gets 412, too. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+            };
+            path: {
+                /**
+                 * @description The ID of the import.
+                 * @example 019cade2-11c0-7a52-8c04-6e9b3d1f7a28
+                 */
+                import_id: components["parameters"]["ImportId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: components["responses"]["NoContent"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ChangeUnavailable"];
+        };
+    };
+    getImportErrors: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The ID of the import.
+                 * @example 019cade2-11c0-7a52-8c04-6e9b3d1f7a28
+                 */
+                import_id: components["parameters"]["ImportId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The refused rows. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example line,errors,full_name,email,external_id
+                     *     3,email must be an email address.,Alan Turing,alan,crm-1912
+                     */
+                    "text/csv": string;
+                    /** @example {"line":2,"errors":{"email":["must be an email address."]},"row":{"full_name":"Alan Turing","email":"alan"}} */
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["ImportNotReady"];
+            410: components["responses"]["ImportExpired"];
             414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];

@@ -15,65 +15,45 @@ import {
   type FinishedFile,
   failExport,
   insertChunk,
-  LeaseLost,
   leaseExport,
-  MAX_TRIES,
-  releaseExport,
-  renewLease,
 } from '../records/export-files.ts'
-import {
-  describeFullStorage,
-  exportedRecords,
-  exportFields,
-  findStoredBytes,
-} from '../records/exports.ts'
+import { exportedRecords, exportFields } from '../records/exports.ts'
+import { renewLease } from '../records/file-jobs.ts'
 import { findQuotas, MIB, type Quotas } from '../records/quotas.ts'
+import { describeFullStorage, findStoredBytes } from '../records/stored-files.ts'
 import { Turns } from '../runtime/turns.ts'
 import { emit } from '../webhooks/emit.ts'
+import { type FileJobServices, JobFailed, runFileJob } from './file-job.ts'
 
 const CHUNK_BYTES = 256 * 1024
 /** How often the lease is renewed while no chunk is full. A fraction of the duration of the
  *  lease. */
 const RENEWAL_MS = 15_000
-const RETRY_DELAY_MS = 5_000
 const FAILURE = 'An unexpected error occurred several times. Create a new export.'
 /** The exports of this process take turns, two at a time, and each turn writes one `Part` of a
  *  file. So a large export delays no other for long, and all of them together do not slow down
  *  requests. */
 const turns = new Turns(2)
 
-interface ExportServices {
-  db: Db
-  now: () => Date
+interface ExportServices extends FileJobServices {
   /** The default quotas: an operator can set others for an account. */
   quotas: Pick<Quotas, 'export_mib'>
 }
 
-/** The file would take more space than its account may have. */
-class StorageFull extends Error {
-  override name = 'StorageFull'
-}
-
-/** Writes the file of one export, if the export is due. After an error, queues the export again or
- *  fails it, and rethrows an unexpected error for the log. Stops when `signal` aborts, so that
- *  another process can write the file. */
-export async function makeExport(
+/** Writes the file of one export, if the export is due. */
+export function makeExport(
   services: ExportServices,
   id: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const { db, now } = services
-  const lease = await transaction(db, ({ sql }) => leaseExport(sql, id, now()))
-  if (lease === undefined) return
-  try {
-    // The process of the last try was killed before it could fail the export.
-    if (lease.tries > MAX_TRIES) return await fail(services, lease, FAILURE)
-    await makeFile(services, lease, signal)
-  } catch (error) {
-    if (error instanceof LeaseLost) return
-    await retryOrFail(services, lease, { cause: error, signal })
-    if (!signal.aborted && !(error instanceof StorageFull)) throw error
+  const job = {
+    lease: (sql: Sql) => leaseExport(sql, id, services.now()),
+    work: (lease: ExportLease) => makeFile(services, lease, signal),
+    fail: (lease: ExportLease, error: string) => fail(services, lease, error),
+    failure: FAILURE,
+    lostProgress: { row_count: null },
   }
+  return runFileJob(services, job, signal)
 }
 
 async function makeFile(
@@ -115,8 +95,8 @@ interface Space {
   maxMib: number
 }
 
-/** No other file of the account grows meanwhile: see `listDueExportIds` in
- *  records/export-files.ts. */
+/** No other file of the account grows meanwhile: see `listDueIds` in
+ *  records/file-jobs.ts. */
 async function findSpace(
   { db, quotas }: ExportServices,
   { accountId }: ExportLease,
@@ -169,9 +149,9 @@ class ExportFile {
   /** Renews the lease, and stores a chunk if there is one. */
   async #store(chunk?: Buffer): Promise<void> {
     if (chunk && this.#byteSize + chunk.length > this.#space.freeBytes)
-      throw new StorageFull(describeFullStorage(this.#space.maxMib))
+      throw new JobFailed(describeFullStorage(this.#space.maxMib, 'exports'))
     await transaction(this.#db, async ({ sql }) => {
-      await renewLease(sql, this.#lease, this.#rowCount, this.#now())
+      await renewLease(sql, this.#lease, { row_count: this.#rowCount }, this.#now())
       if (chunk) await insertChunk(sql, this.#lease, this.#chunkCount, chunk)
     })
     this.#renewedAt = this.#now().getTime()
@@ -228,25 +208,6 @@ async function* json(batches: AsyncIterable<object[]>): AsyncGenerator<Part> {
     separator = ',\n'
   }
   yield { text: '\n]\n', records: 0 }
-}
-
-/** Queues the export again, but fails it if its account has no space or no try is left. Never fails
- *  it after `signal` has aborted. Does nothing when this process has lost the lease. */
-async function retryOrFail(
-  services: ExportServices,
-  lease: ExportLease,
-  { cause, signal }: { cause: unknown; signal: AbortSignal },
-): Promise<void> {
-  const { db, now } = services
-  try {
-    if (signal.aborted) return await transaction(db, ({ sql }) => releaseExport(sql, lease, now()))
-    if (cause instanceof StorageFull) return await fail(services, lease, cause.message)
-    if (lease.tries >= MAX_TRIES) return await fail(services, lease, FAILURE)
-    const dueAt = new Date(now().getTime() + RETRY_DELAY_MS * lease.tries)
-    await transaction(db, ({ sql }) => releaseExport(sql, lease, now(), dueAt))
-  } catch (error) {
-    if (!(error instanceof LeaseLost)) throw error
-  }
 }
 
 /** Deletes the chunks first. In the other order, a crash in between would leave the chunks of a

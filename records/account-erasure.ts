@@ -8,7 +8,7 @@ import { type Trx, transaction } from './database/transaction.ts'
 import { HOUR_MS } from './time-units.ts'
 
 const BATCH_ROWS = 500
-/** Chunks of export files, 16 MiB together. */
+/** Chunks of files, 16 MiB together. */
 const BATCH_CHUNKS = 64
 /** Between two batches, so that other writers get their turn. */
 const BATCH_PAUSE_MS = 50
@@ -22,6 +22,8 @@ const STEPS: [table: string, remove: RemoveBatch][] = [
   ['bulk_jobs', ownRows('bulk_jobs', 'id')],
   ['export_chunks', rowsOf('exports', 'export_chunks', ['export_id', 'position'], BATCH_CHUNKS)],
   ['exports', ownRows('exports', 'id')],
+  ['imports', ownRows('imports', 'id')],
+  ['import_chunks', removeImportChunks],
   ['account_quotas', ownRows('account_quotas', 'account_id', 'name')],
   ['sessions', ownRows('sessions', 'id')],
   ['invitations', ownRows('invitations', 'token_hash')],
@@ -102,6 +104,15 @@ function ownRows(table: string, ...key: string[]): RemoveBatch {
     const batch = sql(table).where({ account_id: accountId }).limit(BATCH_ROWS).select(key)
     return sql(table).whereIn(key, batch).delete()
   }
+}
+
+function removeImportChunks({ sql }: Trx, accountId: string): Promise<number> {
+  const key = ['import_id', 'kind', 'position']
+  const batch = sql('import_chunks')
+    .where({ account_id: accountId })
+    .limit(BATCH_CHUNKS)
+    .select(key)
+  return sql('import_chunks').whereIn(key, batch).delete()
 }
 
 /** Removes rows that have no account ID: the first column of their `key` refers to a row of

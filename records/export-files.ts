@@ -1,66 +1,17 @@
-/** How the file of an export is written and removed: leases, progress and chunks. */
-import type { Knex } from 'knex'
+/** How the file of an export is written and removed: progress and chunks. */
 import type { Db } from './database/open.ts'
 import type { Sql } from './database/statements.ts'
 import { transaction } from './database/transaction.ts'
 import type { Export, ExportRow, ExportSelection } from './exports.ts'
+import { endJob, FILE_DAYS, type FileJobLease, leaseRow, renewLease } from './file-jobs.ts'
 import { lowestIdAt } from './ids.ts'
-import { UNFINISHED_EXPORTS } from './index-predicates.ts'
+import { UNFINISHED_FILE_JOBS } from './index-predicates.ts'
 import { daysBefore, type RemovalRun, type RemovedRows, removeRows } from './removal-run.ts'
 import { DAY_MS, HOUR_MS } from './time-units.ts'
 
-/** Tries per export. A try that a stop of the service interrupts does not count. */
-export const MAX_TRIES = 3
-const LEASE_MS = 60_000
-/** The contract promises files for this long. */
-export const EXPORT_FILE_DAYS = 7
-
-/** An export that this process writes. When the lease has expired, another process may lease the
- *  export. That increments `tries`, so that this process loses its lease. */
-export interface ExportLease extends ExportSelection {
-  id: string
-  accountId: string
+/** An export that this process writes. */
+export interface ExportLease extends FileJobLease, ExportSelection {
   format: Export['format']
-  /** Including the try of this lease. */
-  tries: number
-}
-
-/** Another process has leased the export, or it was deleted. */
-export class LeaseLost extends Error {
-  override name = 'LeaseLost'
-}
-
-const MAX_LISTED_DUE = 100
-
-/** The oldest unfinished export of each account, if it is due: it is new, its next try is due, or a
- *  killed process has left it. One export per account, so that the accounts take turns, and one
- *  file of an account grows at a time. */
-export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
-  const rows: { id: string }[] = await db
-    .read('exports')
-    .whereRaw(UNFINISHED_EXPORTS)
-    .where(whereDue(now.getTime()))
-    .whereNotExists(
-      db
-        .read('exports as older')
-        .whereRaw('older.account_id = exports.account_id and older.id < exports.id')
-        .whereRaw(`older.${UNFINISHED_EXPORTS}`),
-    )
-    .orderBy('id')
-    .limit(MAX_LISTED_DUE)
-    .select('id')
-  return rows.map(({ id }) => id)
-}
-
-/** Matches exports that have no lease and do not wait for another try: `lease_expires_at` is the
- *  end of the lease, or the time of the next try. A time more than two lease durations ahead is
- *  from a clock that was ahead, and does not count. */
-function whereDue(now: number): Knex.QueryCallback {
-  return (exports) =>
-    exports
-      .whereNull('lease_expires_at')
-      .orWhere('lease_expires_at', '<=', now)
-      .orWhere('lease_expires_at', '>', now + 2 * LEASE_MS)
 }
 
 /** Undefined: the export is not due, or another process has leased it. */
@@ -69,48 +20,20 @@ export async function leaseExport(
   id: string,
   now: Date,
 ): Promise<ExportLease | undefined> {
-  const at = now.getTime()
-  const [row]: (ExportRow & { account_id: string; tries: number })[] = await sql('exports')
-    .where({ id })
-    .whereRaw(UNFINISHED_EXPORTS)
-    .where(whereDue(at))
-    .update({
-      status: 'processing',
-      tries: sql.raw('tries + 1'),
-      lease_expires_at: at + LEASE_MS,
-      row_count: 0,
-      updated_at: at,
-    })
-    .returning('*')
+  const table = 'exports'
+  const row = await leaseRow<ExportRow>(sql, { table, id }, now, { row_count: 0 })
   if (row === undefined) return undefined
-  const { account_id, resource, format, filters, tries } = row
-  return { id, accountId: account_id, resource, format, filters: JSON.parse(filters), tries }
-}
-
-/** Updates the export. Throws `LeaseLost`. Every other write of a try shares a transaction with
- *  such an update, so that a process without the lease writes nothing. */
-async function updateLeased(
-  sql: Sql,
-  { id, tries }: ExportLease,
-  changes: Record<string, unknown>,
-): Promise<void> {
-  const changed = await sql('exports').where({ id, tries, status: 'processing' }).update(changes)
-  if (changed === 0) throw new LeaseLost()
-}
-
-/** Renews the lease and stores the progress. Throws `LeaseLost`. */
-export function renewLease(
-  sql: Sql,
-  lease: ExportLease,
-  rowCount: number,
-  now: Date,
-): Promise<void> {
-  const at = now.getTime()
-  return updateLeased(sql, lease, {
-    row_count: rowCount,
-    lease_expires_at: at + LEASE_MS,
-    updated_at: at,
-  })
+  const { account_id: accountId, resource, format, filters, tries } = row
+  return {
+    table,
+    id,
+    accountId,
+    resource,
+    format,
+    filters: JSON.parse(filters),
+    tries,
+    triesBefore: 0,
+  }
 }
 
 export async function insertChunk(
@@ -136,44 +59,20 @@ export function completeExport(
   now: Date,
 ): Promise<void> {
   const at = now.getTime()
-  return updateLeased(sql, lease, {
-    status: 'completed',
+  const changes = {
+    status: 'completed' as const,
     row_count: rowCount,
     byte_size: byteSize,
     sha256,
-    lease_expires_at: null,
     completed_at: at,
-    expires_at: at + EXPORT_FILE_DAYS * DAY_MS,
-    updated_at: at,
-  })
+    expires_at: at + FILE_DAYS * DAY_MS,
+  }
+  return endJob(sql, lease, changes, now)
 }
 
 /** `error` is a sentence for users. */
 export function failExport(sql: Sql, lease: ExportLease, error: string, now: Date): Promise<void> {
-  return updateLeased(sql, lease, {
-    status: 'failed',
-    row_count: null,
-    error,
-    lease_expires_at: null,
-    updated_at: now.getTime(),
-  })
-}
-
-/** Queues the export again. `dueAt`: the earliest time of the next try. Without it, the export is
- *  due now and this try does not count. */
-export function releaseExport(
-  sql: Sql,
-  lease: ExportLease,
-  now: Date,
-  dueAt?: Date,
-): Promise<void> {
-  return updateLeased(sql, lease, {
-    status: 'queued',
-    tries: dueAt === undefined ? lease.tries - 1 : lease.tries,
-    row_count: null,
-    lease_expires_at: dueAt?.getTime() ?? null,
-    updated_at: now.getTime(),
-  })
+  return endJob(sql, lease, { status: 'failed', row_count: null, error }, now)
 }
 
 /** 16 MiB per transaction. */
@@ -197,7 +96,7 @@ export async function deleteLeasedChunks(
   let deleted: number
   do {
     deleted = await transaction(db, async ({ sql }) => {
-      await renewLease(sql, lease, 0, now())
+      await renewLease(sql, lease, { row_count: 0 }, now())
       return deleteChunkBatch(sql, lease.id)
     })
   } while (deleted === DELETED_CHUNKS_PER_BATCH)
@@ -213,7 +112,7 @@ export async function removeExpiredFiles(run: RemovalRun): Promise<void> {
   const expired: { id: string }[] = await db
     .read('exports')
     .whereNull('file_removed_at')
-    .where('expires_at', '<=', run.time.expiredUntil(EXPORT_FILE_DAYS * DAY_MS, REMOVAL_DELAY_MS))
+    .where('expires_at', '<=', run.time.expiredUntil(FILE_DAYS * DAY_MS, REMOVAL_DELAY_MS))
     .orderBy('expires_at')
     .limit(MAX_REMOVED_FILES)
     .select('id')
@@ -240,7 +139,7 @@ export function removeOldExports(run: RemovalRun): Promise<void> {
     condition: (rows) =>
       rows
         .where('id', '<', lowestIdAt(until))
-        .whereRaw(`not (${UNFINISHED_EXPORTS})`)
+        .whereRaw(`not (${UNFINISHED_FILE_JOBS})`)
         .where('updated_at', '<', until)
         .where((hasNoFile) => hasNoFile.whereNull('expires_at').orWhereNotNull('file_removed_at')),
   })

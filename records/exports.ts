@@ -1,20 +1,16 @@
-import { InvalidInput, StatusError } from '../errors.ts'
+import { StatusError } from '../errors.ts'
 import contract from '../generated/openapi.json' with { type: 'json' }
 import type { components } from '../generated/openapi.ts'
 import { type Body, operations, type QueryParameter } from '../generated/operations.ts'
 import { params } from '../generated/validators.js'
 import { assertValid, convertParameter } from '../validation.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
-import { countFound } from './database/statements.ts'
 import { newId } from './ids.ts'
-import { UNFINISHED_EXPORTS } from './index-predicates.ts'
 import { jobApplicationListing } from './job-applications.ts'
 import { jobListing } from './jobs.ts'
 import { eachBatch, type Listing, toNullableTimestamp, toTimestamp } from './list.ts'
 import { participantListing } from './participants.ts'
 import { paymentListing } from './payments.ts'
-import { MIB, type Quotas } from './quotas.ts'
-import { countNoun } from './references.ts'
 import { taskListing } from './tasks.ts'
 import type { Permission } from './users.ts'
 
@@ -74,45 +70,6 @@ export function assertExportPermitted(
       403,
       'The owner of this API key has no Finance permission to read payments.',
     )
-}
-
-const UNFINISHED_RETRY_SECONDS = 10
-
-/** Throws 429 when the account has too many unfinished exports, and InvalidInput when its files
- *  take too much space. On PostgreSQL, other transactions that call this for the same account wait
- *  until this one ends. */
-export async function assertExportQuotas(
-  scope: Scope,
-  { unfinished_exports, export_mib }: Quotas,
-): Promise<void> {
-  await scope.sql('accounts').where({ id: scope.accountId }).forNoKeyUpdate().select('id')
-  const unfinished = await countFound(scope.rows('exports').whereRaw(UNFINISHED_EXPORTS))
-  if (unfinished >= unfinished_exports)
-    throw new StatusError(
-      429,
-      `Your account has ${countNoun(unfinished_exports, 'unfinished export')}, which is the limit. ` +
-        'Wait until one of them has ended, or delete one.',
-      { 'Retry-After': String(UNFINISHED_RETRY_SECONDS) },
-    )
-  if ((await findStoredBytes(scope)) >= export_mib * MIB)
-    throw new InvalidInput({ exports: [describeFullStorage(export_mib)] })
-}
-
-export function describeFullStorage(maxMib: number): string {
-  const most = `${maxMib.toLocaleString('en')} MiB`
-  return (
-    `The files of an account may take ${most} together. ` +
-    'Delete exports that you no longer need, then create a new one.'
-  )
-}
-
-/** The bytes of all files of the account. */
-export async function findStoredBytes(scope: Scope): Promise<number> {
-  const [row]: { bytes: number | null }[] = await scope
-    .rows('exports')
-    .whereNull('file_removed_at')
-    .sum({ bytes: 'byte_size' })
-  return Number(row?.bytes)
 }
 
 export async function insertExport(

@@ -17,5 +17,5 @@ export const UNQUEUED_BY_WEBHOOK = 'queued_at is null and next_attempt_at is not
 /** `bulk_jobs_running` */
 export const RUNNING_BULK_JOBS = "state = 'running'"
 
-/** `exports_unfinished` */
-export const UNFINISHED_EXPORTS = "status in ('queued', 'processing')"
+/** `exports_unfinished` and `imports_unfinished` */
+export const UNFINISHED_FILE_JOBS = "status in ('queued', 'processing')"

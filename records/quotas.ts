@@ -2,7 +2,7 @@
 import type { Scope } from './database/scope.ts'
 import { select } from './database/statements.ts'
 import { lowestIdAt } from './ids.ts'
-import { UNFINISHED_EXPORTS } from './index-predicates.ts'
+import { UNFINISHED_FILE_JOBS } from './index-predicates.ts'
 import { DAY_MS } from './time-units.ts'
 
 /** An operator can set these for each account. */
@@ -14,6 +14,7 @@ export const quotaNames = [
   'keys_per_user',
   'export_mib',
   'unfinished_exports',
+  'unfinished_imports',
 ] as const
 export type QuotaName = (typeof quotaNames)[number]
 export type Quotas = Record<QuotaName, number>
@@ -21,7 +22,15 @@ export type Quotas = Record<QuotaName, number>
 /** The defaults that no setting changes. */
 export const FIXED_DEFAULTS = { webhooks: 50, users: 500, keys_per_user: 100 }
 export const MIB = 1024 ** 2
-const RECORD_TABLES = ['participants', 'tasks', 'jobs', 'job_applications', 'payments', 'exports']
+const RECORD_TABLES = [
+  'participants',
+  'tasks',
+  'jobs',
+  'job_applications',
+  'payments',
+  'exports',
+  'imports',
+]
 
 /** The quotas of the account. `defaults` apply to quotas that no operator has set. */
 export async function findQuotas<Some extends Partial<Quotas>>(
@@ -49,7 +58,7 @@ export async function countWriteUse(scope: Scope, now: Date): Promise<WriteUse> 
   const id = scope.accountId
   const [use] = await select<WriteUse>(
     scope.sql,
-    `select ${RECORD_TABLES.map(countOf).join(' + ')} as records,
+    `select ${RECORD_TABLES.map((table) => countOf(table)).join(' + ')} as records,
       (select count(*) from events where account_id = ? and id >= ?) as events_per_day`,
     [...RECORD_TABLES.map(() => id), id, lowestIdAt(startOfDay(now))],
   )
@@ -58,6 +67,12 @@ export async function countWriteUse(scope: Scope, now: Date): Promise<WriteUse> 
     events_per_day: Number(use?.events_per_day ?? 0),
   }
 }
+
+/** The bytes of the files of an account: of exports, and of imports with all uploads. Two values for
+ *  each account ID. */
+export const STORED_BYTES = `
+  coalesce((select sum(byte_size) from exports where account_id = ? and file_removed_at is null), 0) +
+  coalesce((select sum(length(bytes)) from import_chunks where account_id = ?), 0)`
 
 /** The use of each quota. For `keys_per_user`, that of the user with the most active keys. */
 export async function countUse(scope: Scope, now: Date): Promise<Quotas> {
@@ -69,9 +84,10 @@ export async function countUse(scope: Scope, now: Date): Promise<Quotas> {
       (select max(active) from (
         select count(*) as active from api_keys where account_id = ? and revoked_at is null group by user_id
       ) as by_user) as keys_per_user,
-      (select sum(byte_size) from exports where account_id = ? and file_removed_at is null) as export_bytes,
-      (select count(*) from exports where account_id = ? and ${UNFINISHED_EXPORTS}) as unfinished_exports`,
-    [id, id, id, id, id],
+      ${STORED_BYTES} as export_bytes,
+      ${countOf('exports', UNFINISHED_FILE_JOBS)} as unfinished_exports,
+      ${countOf('imports', UNFINISHED_FILE_JOBS)} as unfinished_imports`,
+    [id, id, id, id, id, id, id],
   )
   return {
     ...(await countWriteUse(scope, now)),
@@ -80,10 +96,12 @@ export async function countUse(scope: Scope, now: Date): Promise<Quotas> {
     keys_per_user: Number(use?.keys_per_user),
     export_mib: Math.ceil(Number(use?.export_bytes) / MIB),
     unfinished_exports: Number(use?.unfinished_exports),
+    unfinished_imports: Number(use?.unfinished_imports),
   }
 }
 
-const countOf = (table: string): string => `(select count(*) from ${table} where account_id = ?)`
+const countOf = (table: string, condition = 'true'): string =>
+  `(select count(*) from ${table} where account_id = ? and ${condition})`
 
 /** Midnight in UTC, in epoch milliseconds. */
 function startOfDay(now: Date): number {

@@ -5,6 +5,7 @@ import { removeOldAttemptCounts } from './attempt-counts.ts'
 import { removeOldAuditEntries } from './audit-log.ts'
 import { removeExpiredFiles, removeOldExports } from './export-files.ts'
 import { removeExpiredIdempotencyKeys } from './idempotency-keys.ts'
+import { removeImportChunks, removeOldImports } from './imports.ts'
 import { removeExpiredInvitations } from './invitations.ts'
 import { removeExpiredRateLimits } from './rate-limits.ts'
 import type { RemovalRun } from './removal-run.ts'
@@ -89,6 +90,21 @@ export const removalRules: RemovalRule[] = [
     rule: '90 days after the export was completed or failed',
     setting: 'EXPORT_RETENTION_DAYS',
     remove: removeOldExports,
+  },
+  {
+    table: 'import_chunks',
+    every: 'hour',
+    rule:
+      'An hour after the file of refused rows has expired, which is 7 days after the import ended. Uploads: after ' +
+      'their import has ended, or after a dry run likewise',
+    remove: removeImportChunks,
+  },
+  {
+    table: 'imports',
+    every: 'hour',
+    rule: '90 days after the import was completed or failed',
+    setting: 'EXPORT_RETENTION_DAYS',
+    remove: removeOldImports,
   },
   {
     table: 'attempts',

@@ -1,6 +1,7 @@
 import { type ContentType, parse as parseContentType } from 'content-type'
 import getRawBody from 'raw-body'
 import { assertNotTooComplex, MAX_VALUES } from '../operations/storable.ts'
+import { MAX_UPLOAD_BYTES, newUploadTooLarge } from '../operations/upload.ts'
 import type { Context } from './context.ts'
 
 const MIB = 1024 ** 2
@@ -17,9 +18,9 @@ interface JsonBody {
 /** Reads the JSON body, and stores its text for the request log. Throws, in this order: 400 without
  *  a body, 415, 413, and 400 for a body that is truncated, not UTF-8, too complex or not JSON. */
 export async function readJson(ctx: Context, maxBytes = MIB): Promise<JsonBody> {
-  const hasBody = ctx.get('Transfer-Encoding') !== '' || Number(ctx.get('Content-Length') || 0) > 0
-  if (!hasBody) ctx.throw(400, 'A JSON body is required.')
-  const isMergePatch = readMediaType(ctx) === MERGE_PATCH_TYPE
+  if (!hasBody(ctx)) ctx.throw(400, 'A JSON body is required.')
+  const accepted = ctx.method === 'PATCH' ? [JSON_TYPE, MERGE_PATCH_TYPE] : [JSON_TYPE]
+  const isMergePatch = readMediaType(ctx, accepted) === MERGE_PATCH_TYPE
 
   const bytes = await readBytes(ctx, maxBytes)
   if (bytes.length === 0) ctx.throw(400, 'A JSON body is required.')
@@ -29,10 +30,22 @@ export async function readJson(ctx: Context, maxBytes = MIB): Promise<JsonBody> 
   return { text, value: parse(ctx, text), isMergePatch }
 }
 
+/** The media type of a file, before it is read. Throws 400 without a body, 415, and 413 for a file whose
+ *  header says that it is too large. */
+export function readFileType(ctx: Context, accepted: readonly string[]): string {
+  if (!hasBody(ctx)) ctx.throw(400, 'A file is required.')
+  const mediaType = readMediaType(ctx, accepted)
+  if (Number(ctx.get('Content-Length') || 0) > MAX_UPLOAD_BYTES) throw newUploadTooLarge()
+  return mediaType
+}
+
+function hasBody(ctx: Context): boolean {
+  return ctx.get('Transfer-Encoding') !== '' || Number(ctx.get('Content-Length') || 0) > 0
+}
+
 /** The media type in lower case. Throws 415 for a media type, charset or encoding that the
  *  operation does not accept. */
-function readMediaType(ctx: Context): string {
-  const accepted = ctx.method === 'PATCH' ? [JSON_TYPE, MERGE_PATCH_TYPE] : [JSON_TYPE]
+function readMediaType(ctx: Context, accepted: readonly string[]): string {
   const refuse = (message: string): never =>
     ctx.throw(415, message, { headers: { Accept: accepted.join(', ') } })
   const required = accepted.join(' or ')

@@ -8,7 +8,7 @@ import { findStandbyUrlProblem, findUrlProblem } from '../records/database/hosts
 import { type ConnectionLimits, DEFAULT_LIMITS } from '../records/database/limits.ts'
 import { sqliteFile } from '../records/database/open.ts'
 import type { StandbyPlace } from '../records/database/standby.ts'
-import { EXPORT_FILE_DAYS } from '../records/export-files.ts'
+import { FILE_DAYS } from '../records/file-jobs.ts'
 import { FIXED_DEFAULTS, type Quotas } from '../records/quotas.ts'
 import type { RetentionDays } from '../records/removal-run.ts'
 import { REQUEST_LOG_DAYS } from '../records/request-log.ts'
@@ -207,6 +207,7 @@ export const settings = {
   RECORDS_PER_ACCOUNT: integer(1, 1_000_000_000)({ default: 1_000_000 }),
   EVENTS_PER_ACCOUNT_AND_DAY: integer(1, 1_000_000_000)({ default: 1_000_000 }),
   EXPORTS_UNFINISHED_PER_ACCOUNT: integer(1, 1_000_000)({ default: 3 }),
+  IMPORTS_UNFINISHED_PER_ACCOUNT: integer(1, 1_000_000)({ default: 3 }),
   EXPORT_MIB_PER_ACCOUNT: integer(1, 1_000_000_000)({ default: 1024 }),
   REQUEST_LOG_MIB_PER_DAY: integer(0, 1_000_000_000)({ default: 256 }),
   WEBHOOK_ALLOW_ADDRESSES: cidrs({ default: [] }),
@@ -219,7 +220,7 @@ export const settings = {
   EVENT_RETENTION_DAYS: integer(1, 36_500)({ default: 90 }),
   ATTEMPT_RETENTION_DAYS: integer(1, 36_500)({ default: 30 }),
   REQUEST_LOG_RETENTION_DAYS: integer(REQUEST_LOG_DAYS, 36_500)({ default: REQUEST_LOG_DAYS }),
-  EXPORT_RETENTION_DAYS: integer(EXPORT_FILE_DAYS + 1, 36_500)({ default: 90 }),
+  EXPORT_RETENTION_DAYS: integer(FILE_DAYS + 1, 36_500)({ default: 90 }),
   AUDIT_LOG_RETENTION_DAYS: integer(1, 36_500)({ default: 400 }),
   VALIDATE_RESPONSES: str({ choices: ['off', 'log', 'enforce'], default: 'log' }),
   TRUSTED_PROXIES: integer(0, 10)({ default: 0 }),
@@ -277,6 +278,7 @@ export function readConfig(
       events_per_day: env.EVENTS_PER_ACCOUNT_AND_DAY,
       export_mib: env.EXPORT_MIB_PER_ACCOUNT,
       unfinished_exports: env.EXPORTS_UNFINISHED_PER_ACCOUNT,
+      unfinished_imports: env.IMPORTS_UNFINISHED_PER_ACCOUNT,
       ...FIXED_DEFAULTS,
     },
     requestLogBytesPerDay: env.REQUEST_LOG_MIB_PER_DAY * 1024 ** 2,

@@ -6,34 +6,37 @@ import { assertStorable, isStorable, UNSTORABLE } from '../operations/storable.t
 import { validate } from '../operations/validate.ts'
 import { type MergePatch, withoutRemovals } from '../records/merge-patch.ts'
 import { convertParameter } from '../validation.ts'
-import { readJson } from './body.ts'
+import { readFileType, readJson } from './body.ts'
 import type { Context } from './context.ts'
 
 export interface ReadInput<Id extends OperationId> {
+  /** Without the file of an operation that takes one. */
   input: ValidInput<Id>
+  /** The media type of the file. */
+  fileType: string | undefined
   /** The body as sent. */
   text: string
   mergePatch: MergePatch | undefined
 }
 
-/** Reads a request and validates it. Throws what `readJson`, `assertStorable`, `readQuery`
- *  and `validate` throw, in this order. */
+/** Reads a request and validates it. Does not read a file. Throws what `readFileType`, `readJson`,
+ *  `assertStorable`, `readQuery` and `validate` throw, in this order. */
 export async function readInput<Id extends OperationId>(
   ctx: Context,
   id: Id,
 ): Promise<ReadInput<Id>> {
   const operation: OperationRow = operations[id]
-  const sent = validators.bodies[id]
-    ? await readJson(ctx, operation.batch?.maxBodyBytes)
-    : undefined
+  const { files, batch } = operation
+  const fileType = files.length > 0 ? readFileType(ctx, files) : undefined
+  const sent = validators.bodies[id] ? await readJson(ctx, batch?.maxBodyBytes) : undefined
   // The items of a batch are checked one by one.
-  if (!operation.batch) assertStorable(sent?.value)
+  if (!batch) assertStorable(sent?.value)
   const mergePatch = sent?.isMergePatch ? (sent.value as MergePatch) : undefined
   const body = mergePatch ? withoutRemovals(mergePatch) : sent?.value
   const { query, spellings } = readQuery(ctx, operation)
   const { pathParameters: path } = ctx.state
   const input = validate(id, { path, query, spellings, headers: ctx.headers, body })
-  return { input, text: sent?.text ?? '', mergePatch }
+  return { input, fileType, text: sent?.text ?? '', mergePatch }
 }
 
 interface Query {

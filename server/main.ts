@@ -1,8 +1,10 @@
 /** One server: its database, delivery engine and HTTP, from start to stop. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { AccountQuotas } from '../operations/account-quota.ts'
 import { makeExport } from '../operations/export-job.ts'
 import { KeysInUse } from '../operations/idempotency.ts'
+import { runImport } from '../operations/import-job.ts'
 import { problemIn } from '../operations/violations.ts'
 import { listUnfinishedDeletionIds } from '../records/account-deletions.ts'
 import { eraseAccount } from '../records/account-erasure.ts'
@@ -10,7 +12,7 @@ import { listRunningBulkJobIds } from '../records/bulk-jobs.ts'
 import { type Db, openDatabase, openReaders, withoutPooler } from '../records/database/open.ts'
 import { assertOwnSessions } from '../records/database/pooler.ts'
 import { findPausedAt, pauseDeliveries } from '../records/delivery-pause.ts'
-import { listDueExportIds } from '../records/export-files.ts'
+import { listDueIds } from '../records/file-jobs.ts'
 import { checkWrite } from '../records/write-checks.ts'
 import type { BackgroundWork } from '../runtime/run-loop.ts'
 import { runBulkJob } from '../webhooks/bulk.ts'
@@ -45,9 +47,9 @@ import { type RequestLog, startRequestLog } from './request-log.ts'
 import { checkSchema } from './schema-check.ts'
 import { watchStandby } from './standby.ts'
 
-/** The most exports in progress on a node, each of a different account. Two at a time write: see
- *  operations/export-job.ts. */
-const CONCURRENT_EXPORTS = 8
+/** The most exports, and the most imports, in progress on a node, each of a different account. They
+ *  take turns: see operations/export-job.ts and import-job.ts. */
+const CONCURRENT_FILE_JOBS = 8
 /** How long requests and attempts in flight may take at a stop. The whole stop may take 20 s. */
 const GRACE_MS = 18_000
 
@@ -230,10 +232,16 @@ interface DeliveryOptions
 function startDelivery(options: DeliveryOptions): Promise<Engine> {
   const { db, config, now } = options
   const exports = {
-    due: (at: Date) => listDueExportIds(db, at),
+    due: (at: Date) => listDueIds(db, 'exports', at),
     run: (id: string, signal: AbortSignal) =>
       makeExport({ db, now, quotas: config.quotas }, id, signal),
-    concurrency: CONCURRENT_EXPORTS,
+    concurrency: CONCURRENT_FILE_JOBS,
+  }
+  const quotas = new AccountQuotas({ db, now, quotas: config.quotas })
+  const imports = {
+    due: (at: Date) => listDueIds(db, 'imports', at),
+    run: (id: string, signal: AbortSignal) => runImport({ db, now, quotas }, id, signal),
+    concurrency: CONCURRENT_FILE_JOBS,
   }
   const bulk = {
     due: () => listRunningBulkJobIds(db),
@@ -247,6 +255,6 @@ function startDelivery(options: DeliveryOptions): Promise<Engine> {
     // The queue is in the PostgreSQL of the records. Without `databaseUrl`, it is embedded.
     ...withoutPooler(config.database),
     ...options,
-    backgroundJobs: { exports, bulk, deletions },
+    backgroundJobs: { exports, imports, bulk, deletions },
   })
 }

@@ -28,6 +28,7 @@ import { limitInFlight } from './in-flight-requests.ts'
 import { type ReadInput, readInput } from './input.ts'
 import { serveApi } from './openapi.ts'
 import { respondFromStore, sendResult, storableResponse } from './respond.ts'
+import { withUpload } from './upload.ts'
 
 interface OperationServices {
   db: Db
@@ -144,7 +145,22 @@ function throwTooManyRequests(ctx: Context, { msBeforeNext }: RateLimitState): n
 }
 
 async function serve(services: OperationServices, id: OperationId, ctx: Context): Promise<void> {
-  const { principal, input, text, mergePatch } = await readPermitted(id, ctx)
+  const { fileType, ...read } = await readPermitted(id, ctx)
+  if (fileType === undefined) return void (await run(services, id, ctx, read))
+  const { accountId } = read.principal
+  await withUpload(services, ctx, { accountId, mediaType: fileType }, ({ sha256, ...upload }) => {
+    const input = { ...read.input, body: upload } as typeof read.input
+    return run(services, id, ctx, { ...read, input, text: sha256 })
+  })
+}
+
+/** Runs the operation. Returns whether an earlier request with the same idempotency key has run it. */
+async function run(
+  services: OperationServices,
+  id: OperationId,
+  ctx: Context,
+  { principal, input, text, mergePatch }: Omit<Permitted, 'fileType'>,
+): Promise<{ isReplay: boolean }> {
   const ifMatch = ctx.headers['if-match']
   const key = operations[id].idempotent ? ctx.get('Idempotency-Key') : ''
   const { userId } = principal
@@ -170,13 +186,13 @@ async function serve(services: OperationServices, id: OperationId, ctx: Context)
     },
   })
   if (earlierResponse) respondFromStore(ctx, earlierResponse)
+  return { isReplay: earlierResponse !== undefined }
 }
 
+type Permitted = ReadInput<OperationId> & { principal: Principal }
+
 /** Throws 403, and the errors of `readInput`. */
-async function readPermitted(
-  id: OperationId,
-  ctx: Context,
-): Promise<ReadInput<OperationId> & { principal: Principal }> {
+async function readPermitted(id: OperationId, ctx: Context): Promise<Permitted> {
   const principal = requireCaller(ctx)
   ctx.set('Cache-Control', 'private, no-cache')
   assertPermitted(operations[id], principal)

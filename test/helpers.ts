@@ -155,6 +155,7 @@ export async function startApp(options: AppOptions = {}): Promise<TestApp> {
     RATE_LIMIT_PER_MINUTE: '1000000',
     REQUESTS_IN_FLIGHT_PER_USER: '1000',
     EXPORTS_UNFINISHED_PER_ACCOUNT: '1000',
+    IMPORTS_UNFINISHED_PER_ACCOUNT: '1000',
     VALIDATE_RESPONSES: 'enforce',
     WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8',
     LOG_LEVEL: options.logLevel ?? 'silent',

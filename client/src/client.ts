@@ -101,6 +101,8 @@ export function createMuster(options: MusterOptions): Muster {
     fetch: (request) => fetchWithRetries(request, { fetch, maxRetries, maxWaitMs }),
     // In the contract, every list is comma-separated text.
     querySerializer: { array: { style: 'form', explode: false } },
+    // Text is a file, such as CSV: no other body is text.
+    bodySerializer: (body) => (typeof body === 'string' ? body : JSON.stringify(body)),
   })
   api.use({
     onRequest({ request }) {

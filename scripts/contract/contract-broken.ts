@@ -26,6 +26,7 @@ export type CheckName =
   | 'isolation'
   | 'deliveries'
   | 'exported_files'
+  | 'imported_rows'
   | 'no_answer'
   | 'sequence'
   | 'test_error'

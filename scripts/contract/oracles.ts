@@ -4,6 +4,7 @@ import type { Operation } from '../model/operations.ts'
 import { readBatchWords } from '../words/batches.ts'
 import { readExportFileWords } from '../words/export-files.ts'
 import { findIdempotencyKey } from '../words/idempotency.ts'
+import { readImportWords } from '../words/imports.ts'
 import { keyChecks } from './oracles/access.ts'
 import { attemptChecks } from './oracles/attempts.ts'
 import { batchChecks } from './oracles/batches.ts'
@@ -18,6 +19,7 @@ import { exportFileChecks } from './oracles/export-files.ts'
 import { headChecks } from './oracles/head.ts'
 import { headerChecks } from './oracles/headers.ts'
 import { idempotencyChecks } from './oracles/idempotency.ts'
+import { importChecks } from './oracles/imports.ts'
 import { invalidValueChecks, randomInvalidChecks } from './oracles/invalid-data.ts'
 import { isolationChecks } from './oracles/isolation.ts'
 import { listContentChecks } from './oracles/lists.ts'
@@ -308,6 +310,21 @@ export const ORACLES: readonly Oracle[] = [
     isFor: (operation) => readBatchWords(operation) !== undefined,
     needs: 'an operation with x-batch',
     listChecks: batchChecks,
+  },
+  {
+    name: 'imports rows as single requests',
+    promise:
+      'A trial of an import accepts and refuses each row as a single request, with errors of the same fields. A ' +
+      'file that cannot be read fails.',
+    tests: [
+      'header content-disposition',
+      'x-import',
+      'x-record.finished_when',
+      'x-record.set_when',
+    ],
+    isFor: (operation) => readImportWords(operation) !== undefined,
+    needs: 'an operation with x-import',
+    listChecks: importChecks,
   },
   {
     name: 'keeps accounts apart',

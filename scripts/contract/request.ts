@@ -27,8 +27,21 @@ export interface ReceivedResponse {
   durationMs: number
 }
 
+/** The most bytes of a file. A longer one gets 413. */
+export const MAX_FILE_BYTES = 64 * 1024 * 1024
 /** The most bytes of a request body. A longer one gets 413. */
 export const MAX_BODY_BYTES = 1024 * 1024
 
 /** The most bytes of a URL: path and query. A longer one gets 414. */
 export const MAX_URL_BYTES = 8 * 1024
+
+export function toSearch(parameters: [string, unknown][]): string {
+  return parameters
+    .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(toText(value))}`)
+    .join('&')
+}
+
+/** A list becomes comma-separated text. */
+export function toText(value: unknown): string {
+  return Array.isArray(value) ? value.join(',') : String(value)
+}

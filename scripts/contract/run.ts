@@ -8,10 +8,11 @@ import { meetsCondition, readRecordWords } from '../words/records.ts'
 import type { Validators } from './conformance.ts'
 import { assertStatus, type CheckName } from './contract-broken.ts'
 import type { Coverage, Tests } from './coverage.ts'
+import { exampleFile } from './file-request.ts'
 import { readUntil } from './poll.ts'
 import type { Receiver, TestedWebhook } from './receiver.ts'
 import { collectionOf } from './record-kinds.ts'
-import type { ReceivedResponse, Request } from './request.ts'
+import { type ReceivedResponse, type Request, toSearch, toText } from './request.ts'
 import type { Exchange } from './sender.ts'
 import type { TestRecords } from './test-records.ts'
 import type { WebhookAccount } from './webhook-account.ts'
@@ -106,43 +107,36 @@ export async function prepareRequest(
   path?: string,
 ): Promise<Request> {
   const { records } = run
+  const takesFile = operation.files.length > 0
   const body =
-    input.body === undefined || operation.body === null
+    (input.body === undefined || operation.body === null) && !takesFile
       ? await records.validBody(operation)
-      : await records.withReferences(operation, input.body)
+      : input.body && (await records.withReferences(operation, input.body))
   const at = path ?? (await preparePath(run, operation))
   return newRequest(run, operation, at, { ...input, body })
 }
 
-/** A request with exactly the input. */
+/** A request with exactly the input. If the operation takes a file, with an example of it and of the
+ *  parameters: the fields of `body` are then further parameters. */
 export function newRequest(
   { target }: Run,
-  { method }: Operation,
+  operation: Operation,
   path: string,
   { query = {}, headers = {}, body }: Input = {},
 ): Request {
-  const search = toSearch(Object.entries(query))
+  const file = exampleFile(operation)
+  const mediaType = file?.mediaType ?? (body && 'application/json')
+  const search = toSearch(Object.entries(file ? { ...file.query, ...body, ...query } : query))
   return {
-    method: method.toUpperCase(),
+    method: operation.method.toUpperCase(),
     path: search === '' ? path : `${path}?${search}`,
     headers: {
-      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...(mediaType && { 'Content-Type': mediaType }),
       ...mapValues(headers, toText),
     },
-    body: body === undefined ? undefined : JSON.stringify(body),
+    body: file?.text ?? (body && JSON.stringify(body)),
     key: target.key,
   }
-}
-
-export function toSearch(parameters: [string, unknown][]): string {
-  return parameters
-    .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(toText(value))}`)
-    .join('&')
-}
-
-/** A list becomes comma-separated text. */
-export function toText(value: unknown): string {
-  return Array.isArray(value) ? value.join(',') : String(value)
 }
 
 /** The operation's path with the IDs of new records, or for a GET, of shared records. For a GET,

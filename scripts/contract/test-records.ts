@@ -7,6 +7,7 @@ import { readListWords } from '../words/lists.ts'
 import { readPointer } from '../words/read.ts'
 import { requestSchema } from '../words/records.ts'
 import { ContractBroken, shorten } from './contract-broken.ts'
+import { exampleFile } from './file-request.ts'
 import {
   depthOf,
   type Kind,
@@ -16,7 +17,7 @@ import {
   listReferredKinds,
   matchesTemplate,
 } from './record-kinds.ts'
-import type { ReceivedResponse, Request } from './request.ts'
+import { type ReceivedResponse, type Request, toSearch } from './request.ts'
 import { minimalValue } from './values/valid-values.ts'
 
 /** A record that the service did not create. */
@@ -244,11 +245,13 @@ export class TestRecords {
       ...this.#neededValues.get(kind),
       ...values,
     }
+    const file = exampleFile(kind.create)
+    const search = file && `?${toSearch(Object.entries({ ...file.query, ...values }))}`
     const request: Request = {
       method: 'POST',
-      path: collection,
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify(body),
+      path: collection + (search ?? ''),
+      headers: { 'Content-Type': file?.mediaType ?? 'application/json' },
+      body: file?.text ?? JSON.stringify(body),
       key: this.#key,
     }
     const { status, text, json } = await this.#send(request)

@@ -55,6 +55,7 @@ export const WORD_RULES: Record<string, WordRule> = {
   'x-export-file': PROMISE,
   // Without it, keys without the permission could read more of the account's data.
   'x-forbidden-with': EXACT,
+  'x-import': PROMISE,
   'x-refusals': PARTS,
   // A rule can be only its reason, and get a condition later.
   'x-refusals.*': { ...LIMIT, changed: null },

@@ -57,6 +57,8 @@ export interface OperationRow {
   readonly success: number
   /** Media types of the 2xx response. */
   readonly mediaTypes: readonly string[]
+  /** Media types of the file that is the body. Empty: the body is JSON, or there is none. */
+  readonly files: readonly string[]
   /** Whether the 2xx response has an ETag. */
   readonly etag: boolean
   /** Whether the 2xx response has a Location. */
@@ -108,10 +110,19 @@ type WithDefaults<T, Name> = T & {
 }
 
 /** After validation: a field with a default is always present. \`never\` without a body. */
-export type Body<Id extends OperationId> = WithDefaults<
-  JsonContent<NonNullable<Types[Id]['requestBody']>>,
-  Id extends keyof BodyDefaults ? BodyDefaults[Id] : never
->
+export type Body<Id extends OperationId> = Table[Id]['files'] extends readonly []
+  ? WithDefaults<
+      JsonContent<NonNullable<Types[Id]['requestBody']>>,
+      Id extends keyof BodyDefaults ? BodyDefaults[Id] : never
+    >
+  : Upload
+
+/** A file that is the body of a request. It is stored under the ID before the operation runs. */
+export interface Upload {
+  id: string
+  mediaType: string
+  byteSize: number
+}
 
 type JsonContent<T> = T extends { content: { 'application/json': infer Json } } ? Json : never
 
@@ -162,6 +173,7 @@ function toRow(sources: Sources, operation: Operation): object {
     emits,
     success: success.status,
     mediaTypes: Object.keys(success.content),
+    files: operation.files.map(({ mediaType }) => mediaType),
     etag: 'etag' in success.headers,
     location: 'location' in success.headers,
     statuses: responses.map(({ status }) => status),

@@ -124,7 +124,7 @@ function toRow(
     operations: {
       list: list.id,
       get: get.id,
-      create: create?.id ?? null,
+      create: create?.body ? create.id : null,
       update: update?.id ?? null,
       delete: found.delete?.id ?? null,
       file: found.file?.id ?? null,
@@ -161,7 +161,12 @@ export function findRecordOperations(contract: Contract, list: Operation, operat
     create: find('post', list.path),
     update: find('patch', get.path),
     delete: find('delete', get.path),
-    file: find('get', `${get.path}/file`),
+    file: operations.find(
+      ({ method, path, success }) =>
+        method === 'get' &&
+        path.startsWith(`${get.path}/`) &&
+        Object.keys(success.content).some((mediaType) => mediaType !== 'application/json'),
+    ),
   }
 }
 

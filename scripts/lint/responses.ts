@@ -18,6 +18,8 @@ const takesHeader =
       (parameter) => parameter.in === 'header' && parameter.name.toLowerCase() === name,
     )
 
+const takesBody = ({ body, files }: Operation): boolean => body !== null || files.length > 0
+
 /** Statuses that the server returns before or instead of the handler. Two are not in this list: 405
  *  and 501. No operation returns 405, so `x-unmatched-requests` declares it. 501 occurs in
  *  development only. */
@@ -37,9 +39,9 @@ const SERVER_STATUSES: ServerStatus[] = [
   { status: 404, applies: ({ path }) => path.includes('{'), because: 'its path names a record' },
   { status: 409, applies: takesHeader('idempotency-key'), because: 'it takes an Idempotency-Key' },
   { status: 412, applies: takesHeader('if-match'), because: 'it takes If-Match' },
-  { status: 413, applies: ({ body }) => body !== null, because: 'it takes a body' },
+  { status: 413, applies: takesBody, because: 'it takes a body' },
   { status: 414, applies: always, because: 'any URL can be too long' },
-  { status: 415, applies: ({ body }) => body !== null, because: 'it takes a body' },
+  { status: 415, applies: takesBody, because: 'it takes a body' },
   { status: 422, applies: always, because: 'it refuses unknown query parameters' },
   { status: 429, applies: always, because: 'it is rate limited' },
   { status: 500, applies: always, because: 'the service can have a defect' },

@@ -27,7 +27,10 @@ export interface Operation {
   permission: string | null
   rateLimit: RateLimit
   parameters: Parameter[]
+  /** The JSON body. */
   body: MediaType | null
+  /** The media types of the file that is the body instead. */
+  files: MediaType[]
   responses: OperationResponse[]
   /** The response to a request that succeeds. */
   success: OperationResponse
@@ -108,7 +111,7 @@ function readOperation(sources: Sources, openapi: Source, path: string, method: 
   const [success, ...others] = responses.filter(({ status }) => status >= 200 && status < 300)
   if (!success || others.length > 0)
     fail(openapi, [...place.path, 'responses'], `${id} must declare exactly one 2xx response`)
-  const body = readBody(sources, place)
+  const bodies = readBodies(sources, place)
   return {
     id,
     place,
@@ -120,7 +123,8 @@ function readOperation(sources: Sources, openapi: Source, path: string, method: 
     permission: (node['x-permission'] as string | undefined) ?? null,
     rateLimit: readRateLimit(openapi, node['x-rate-limit'] ? place.path : []),
     parameters: readParameters(sources, place),
-    body,
+    body: bodies.find(({ mediaType }) => mediaType === JSON_TYPE) ?? null,
+    files: bodies.filter(({ mediaType }) => mediaType !== JSON_TYPE),
     responses,
     success,
     emits: (node['x-emits'] as string[] | undefined) ?? [],
@@ -191,15 +195,24 @@ function readParameter(sources: Sources, placed: Located): Parameter {
   }
 }
 
-function readBody(sources: Sources, { source, path }: Place): MediaType | null {
+const JSON_TYPE = 'application/json'
+/** Files of rows: no program reads them as a whole. */
+const FILE_TYPES = ['text/csv', 'application/x-ndjson']
+
+function readBodies(sources: Sources, { source, path }: Place): MediaType[] {
   const at = [...path, 'requestBody']
   const value = valueAt(source.root, at)
-  if (value === undefined) return null
+  if (value === undefined) return []
   const body = dereference(sources, { source, path: at, value })
   const content = [...body.path, 'content']
-  if (Object.keys(mappingAt(body.source, content)).join() !== 'application/json')
-    fail(body.source, content, 'a request body must be application/json only')
-  return readContent(sources, body)[0] ?? null
+  const types = Object.keys(mappingAt(body.source, content))
+  if (types.join() !== JSON_TYPE && !types.every((type) => FILE_TYPES.includes(type)))
+    fail(
+      body.source,
+      content,
+      `a request body must be ${JSON_TYPE} only, or a file: ${FILE_TYPES.join(' or ')}`,
+    )
+  return readContent(sources, body)
 }
 
 /** Reads the object at the place, whose keys are statuses and whose values are Response Objects. */

@@ -96,7 +96,8 @@ describe('account quota', () => {
           'users +1 +500',
           'keys_per_user +0 +100',
           'export_mib +0 +1024',
-          'unfinished_exports +0 +3\n$',
+          'unfinished_exports +0 +3',
+          'unfinished_imports +0 +3\n$',
         ].join('\n'),
       ),
     )

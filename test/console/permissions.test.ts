@@ -29,6 +29,7 @@ const MODULES = {
   jobs: 'jobs',
   'job-applications': 'jobs',
   exports: 'exports',
+  imports: 'exports',
   payments: 'finance',
 } as const
 
@@ -90,9 +91,10 @@ function isPermittedBySpecification(
     case 'audit-log':
       return role === 'owner'
     case 'records': {
-      const resource = params.resource as keyof typeof MODULES
+      // Without a resource in the path, it is a page of imports.
+      const { resource = 'imports' } = params as { resource?: keyof typeof MODULES }
       const level = permissions[MODULES[resource]]
-      const isForm = /^(new|edit|delete)$/.test(segments.at(-1) ?? '')
+      const isForm = /^(new|edit|delete|:upload)$/.test(segments.at(-1) ?? '')
       return isGet && !isForm ? level !== 'none' : level === 'write'
     }
     default:
@@ -108,10 +110,13 @@ interface ConsoleRequest {
   params: Record<string, string>
 }
 
-/** The contract has no operation that updates an export, and only exports have a file. */
-const isPossible = ({ template, params: { resource } }: ConsoleRequest): boolean =>
-  !(resource === 'exports' && template.endsWith('/edit')) &&
-  !(template.endsWith('/file') && resource !== 'exports')
+/** The contract has no operation that updates an export or import, and only these have a file. The form
+ *  of a new import has its own route. */
+const isPossible = ({ template, params: { resource } }: ConsoleRequest): boolean => {
+  const hasFile = resource === 'exports' || resource === 'imports'
+  if (resource === 'imports' && template.endsWith('/new')) return false
+  return !(hasFile && template.endsWith('/edit')) && !(template.endsWith('/file') && !hasFile)
+}
 
 describe('permissions on each route', () => {
   let account: TestAccount
@@ -126,11 +131,19 @@ describe('permissions on each route', () => {
   const send = (user: Visitor, { method, path }: ConsoleRequest) =>
     method === 'GET' ? user.get(path) : user.post(path)
 
-  /** Expects that the page opens. The file of the export does not open: it needs the permission for
-   *  participants, and the export is still in progress. */
-  function expectOpen({ path }: ConsoleRequest, status: number, permissions: Permissions): void {
+  /** Expects that the page opens. The file of the export or import does not open: it needs the
+   *  permission for participants, and the job is still in progress. The columns of an upload need
+   *  records that the user may change. */
+  function expectOpen(
+    { path, template }: ConsoleRequest,
+    status: number,
+    permissions: Permissions,
+  ): void {
     const fileStatus = permissions.participants === 'none' ? 403 : 409
-    expect(status, `GET ${path}`).toBe(path.endsWith('/file') ? fileStatus : 200)
+    const { exports, ...others } = permissions
+    const uploadStatus = Object.values(others).includes('write') ? 200 : 403
+    const expected = template.endsWith(':upload') ? uploadStatus : 200
+    expect(status, `GET ${path}`).toBe(path.endsWith('/file') ? fileStatus : expected)
   }
 
   /** All rows of the tables that change only by requests, as JSON. */
@@ -184,7 +197,7 @@ describe('permissions on each route', () => {
   )
 
   const hasId = ({ template }: ConsoleRequest): boolean =>
-    /:(request|key|webhook|job|delivery|user|record|session)\b/.test(template)
+    /:(request|key|webhook|job|delivery|user|record|session|upload)\b/.test(template)
 
   it('the owner of another account: 404 without effect for every path with an ID', async () => {
     const stranger = await visitor(app, await app.newAccount())
@@ -272,8 +285,8 @@ async function createTargets(app: TestApp, account: TestAccount) {
     }
     return insertWebhook(writeScope(trx, accountId), input, seal, now)
   })
-  const create = async (path: string, body: object): Promise<string> =>
-    (await api.post(path, body)).body.id
+  const create = async (path: string, body: object | string, headers = {}): Promise<string> =>
+    (await api.post(path, body, headers)).body.id
   const participants = await create('/participants', { full_name: 'Secret Name' })
   const tasks = await create('/tasks', { title: 'Secret Name' })
   const jobs = await create('/jobs', { title: 'Secret Name', status: 'open' })
@@ -287,12 +300,16 @@ async function createTargets(app: TestApp, account: TestAccount) {
     currency: 'EUR',
   })
   const exports = await create('/exports', { resource: 'participants', format: 'csv' })
+  const query = 'resource=participants&mode=create'
+  const imports = await create(`/imports?${query}`, 'full_name\nSecret Name', {
+    'Content-Type': 'text/csv',
+  })
   const scope = accountScope({ dialect: db.dialect, sql: db.write }, accountId)
   const [delivery] = await listDeliveries(scope, { webhookId: webhook.id, limit: 1 })
   // Requests that are logged later would make two readings of the tables differ.
-  await until('the six API requests are in the log', async () => {
+  await until('the seven API requests are in the log', async () => {
     const logged = await scope.rows('request_log').pluck('id')
-    return logged.length === 6
+    return logged.length === 7
   })
   const [request = ''] = await logRequests(app, account, [
     {
@@ -321,7 +338,16 @@ async function createTargets(app: TestApp, account: TestAccount) {
       request,
       user: (await newConsoleUser(app, accountId, { fullName: 'Secret Name' })).userId,
       session,
+      upload: imports,
     },
-    records: { participants, tasks, jobs, 'job-applications': applications, payments, exports },
+    records: {
+      participants,
+      tasks,
+      jobs,
+      'job-applications': applications,
+      payments,
+      exports,
+      imports,
+    },
   }
 }

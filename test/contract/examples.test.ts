@@ -123,7 +123,7 @@ describe('records: the examples of the requests lead to the examples of the resp
     const { id } = created.body
     expectExample(await freshClient.get(`/exports/${id}/file`), 'ExportNotReady')
     const states = statesOf(app)
-    await states.finishExport(id, new Date())
+    await states.finishFile('exports', id, new Date())
     expectExample(await freshClient.get(`/exports/${id}`), 'Export')
     expectExample(await freshClient.get('/exports'), 'ExportList')
     const { content } = contract.paths['/public/v1/exports/{export_id}/file'].get.responses['200']
@@ -133,7 +133,7 @@ describe('records: the examples of the requests lead to the examples of the resp
       ...requestExample('ExportCreateBody'),
       format: 'json',
     })
-    await states.finishExport(json.body.id, new Date())
+    await states.finishFile('exports', json.body.id, new Date())
     const { body } = await freshClient.get(`/exports/${json.body.id}/file`)
     expect(shapeOf(body)).toEqual(shapeOf(content['application/json'].example))
   })
@@ -204,7 +204,7 @@ describe('errors: the messages of the examples', () => {
   test('410', async () => {
     const { body } = await client.post('/exports', { resource: 'tasks', format: 'csv' })
     const longAgo = new Date(Date.now() - 8 * 24 * 60 * 60 * 1000)
-    await statesOf(app).finishExport(body.id, longAgo)
+    await statesOf(app).finishFile('exports', body.id, longAgo)
     expectError(await client.get(`/exports/${body.id}/file`), 410, 'ExportExpired')
   })
 

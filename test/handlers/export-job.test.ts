@@ -7,14 +7,9 @@ import { describe, expect, test } from 'vitest'
 import contract from '../../generated/openapi.json' with { type: 'json' }
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import {
-  completeExport,
-  LeaseLost,
-  leaseExport,
-  listDueExportIds,
-  renewLease,
-} from '../../records/export-files.ts'
+import { completeExport, leaseExport } from '../../records/export-files.ts'
 import { type ExportResource, exportFields } from '../../records/exports.ts'
+import { LeaseLost, listDueIds, renewLease } from '../../records/file-jobs.ts'
 import { sharedApp, until } from '../helpers.ts'
 import { countChunks, requestExport, SECOND_MS, writeFile } from './export-helpers.ts'
 import { eventsAbout } from './new-records.ts'
@@ -43,12 +38,12 @@ describe('the file of an export', () => {
       .insert(
         [0, 1].map((position) => ({ export_id: id, position, bytes: Buffer.from('left behind') })),
       )
-    expect(await listDueExportIds(app.db, now())).not.toContain(id)
+    expect(await listDueIds(app.db, 'exports', now())).not.toContain(id)
     await write(id)
     expect((await findRow(id)).status).toBe('processing')
 
     clock += AFTER_LEASE_MS
-    expect(await listDueExportIds(app.db, now())).toContain(id)
+    expect(await listDueIds(app.db, 'exports', now())).toContain(id)
     await write(id)
     expect((await client.get(`/exports/${id}/file`)).body).toMatchObject([{ title: 'One' }])
     expect(await countChunks(app.db, id)).toBe(1)
@@ -58,7 +53,7 @@ describe('the file of an export', () => {
     if (lease === undefined) throw new Error('The export was not leased')
     const file = { rowCount: 0, byteSize: 0, sha256: '' }
     await expect(
-      transaction(app.db, ({ sql }) => renewLease(sql, lease, 1, now())),
+      transaction(app.db, ({ sql }) => renewLease(sql, lease, { row_count: 1 }, now())),
     ).rejects.toThrow(LeaseLost)
     await expect(
       transaction(app.db, ({ sql }) => completeExport(sql, lease, file, now())),
@@ -97,7 +92,7 @@ describe('the file of an export', () => {
       lease_expires_at: null,
       row_count: null,
     })
-    expect(await listDueExportIds(app.db, now())).toContain(id)
+    expect(await listDueIds(app.db, 'exports', now())).toContain(id)
     await write(id)
     expect(await findRow(id)).toMatchObject({ status: 'completed', tries: 1 })
   })
@@ -129,7 +124,7 @@ describe('the file of an export', () => {
       body: { message: `The export failed. ${failed.error}` },
     })
     expect(await countChunks(app.db, id)).toBe(0)
-    expect(await listDueExportIds(app.db, now())).not.toContain(id)
+    expect(await listDueIds(app.db, 'exports', now())).not.toContain(id)
     expect(await eventsAbout(client, id)).toEqual(['export.created', 'export.failed'])
   })
 

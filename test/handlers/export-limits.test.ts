@@ -2,7 +2,8 @@
 import { expect, test } from 'vitest'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import { leaseExport, listDueExportIds } from '../../records/export-files.ts'
+import { leaseExport } from '../../records/export-files.ts'
+import { listDueIds } from '../../records/file-jobs.ts'
 import { setQuota } from '../../records/quotas.ts'
 import { type Answer, type Client, sharedApp } from '../helpers.ts'
 import { countChunks, newCompleteExport, requestExport, writeFile } from './export-helpers.ts'
@@ -27,7 +28,8 @@ async function newTasks(client: Client, bytes: number): Promise<void> {
 }
 
 const FILES_TOO_LARGE =
-  'The files of an account may take 1 MiB together. Delete exports that you no longer need, then create a new one.'
+  'The files of an account may take 1 MiB together. ' +
+  'Delete exports or imports that you no longer need, then create a new export.'
 
 test('createExport: 429 above the limit of unfinished exports, until one has ended or is deleted', async () => {
   const client = await app.newClient()
@@ -113,7 +115,7 @@ test('accounts take turns: the oldest unfinished export of each is due', async (
   const ofOther = await requestExport(other, { resource: 'tasks' })
   const ids = [first, second, ofOther]
   const due = async (): Promise<string[]> =>
-    (await listDueExportIds(app.db, new Date())).filter((id) => ids.includes(id))
+    (await listDueIds(app.db, 'exports', new Date())).filter((id) => ids.includes(id))
   expect(await due()).toEqual([first, ofOther])
   await leaseExport(app.db.write, first, new Date())
   expect(await due()).toEqual([ofOther])

@@ -11,9 +11,8 @@ type RequestBody = keyof typeof contract.components.requestBodies
 
 /** The contract's example of a request body. */
 export function requestExample(name: RequestBody): Body {
-  return structuredClone(
-    contract.components.requestBodies[name].content['application/json'].example,
-  )
+  const content: Record<string, { example: Body }> = contract.components.requestBodies[name].content
+  return structuredClone(content['application/json']?.example)
 }
 
 /** The contract's example of an operation's request body. Undefined if the operation takes none. */

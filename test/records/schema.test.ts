@@ -44,7 +44,8 @@ test.runIf(dialect === 'sqlite').each([
   ['deliveries_unqueued', predicates.UNQUEUED],
   ['deliveries_waiting', predicates.UNQUEUED_BY_WEBHOOK],
   ['bulk_jobs_running', predicates.RUNNING_BULK_JOBS],
-  ['exports_unfinished', predicates.UNFINISHED_EXPORTS],
+  ['exports_unfinished', predicates.UNFINISHED_FILE_JOBS],
+  ['imports_unfinished', predicates.UNFINISHED_FILE_JOBS],
 ])('the constant for queries repeats the predicate of %s', (index, predicate) => {
   const table = Object.values(schema).find(({ indexes }) => index in indexes)
   expect(table?.indexes[index]?.split(' where ')[1]).toBe(predicate)

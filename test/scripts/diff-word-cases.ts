@@ -305,6 +305,13 @@ export const WORD_CASES: WordCase[] = [
     backward: ['breaking x-retry-seconds-decreased: has x-retry-seconds.1: 5 instead of 9'],
   },
   {
+    rule: 'x-import',
+    at: 'operation',
+    words: ['x-import: { refused: refused }', 'x-import: { refused: failed }'],
+    forward: ['breaking x-import-changed: has x-import.refused: "failed" instead of "refused"'],
+    backward: ['breaking x-import-changed: has x-import.refused: "refused" instead of "failed"'],
+  },
+  {
     rule: 'x-batch',
     at: 'operation',
     words: ['x-batch: { create: createNote, max_body_bytes: 20 }', 'x-own: 1'],

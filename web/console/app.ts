@@ -29,8 +29,9 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
     const visitor = await sessions.find(ctx)
     ctx.state.visitor = visitor
     ctx.params = parseParams(ctx.params) ?? ctx.throw(404)
-    const readGuestVisit = async (maxFormBytes: number) => {
-      const form = await readForm(ctx, maxFormBytes)
+    const readGuestVisit = async (maxFormBytes?: number) => {
+      const form =
+        maxFormBytes === undefined ? new URLSearchParams() : await readForm(ctx, maxFormBytes)
       return newGuestVisit(services, { ctx, form, sessions, throttles })
     }
     if (!route.access) {
@@ -40,7 +41,7 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
     if (!visitor) return redirectToSignIn(ctx)
     if (!route.access(visitor.user, ctx.params)) ctx.throw(404)
     if (route.method === 'POST') await limitForms(ctx, visitor.user.id)
-    const guestVisit = await readGuestVisit(MAX_FORM_BYTES)
+    const guestVisit = await readGuestVisit(route.takesFile ? undefined : MAX_FORM_BYTES)
     const handle = async (mayLag?: true) =>
       route.handle(newVisit(services, guestVisit, visitor, { ...route, mayLag }))
     const result = handle(route.mayLag).catch((error) => {

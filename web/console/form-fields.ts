@@ -219,14 +219,16 @@ interface FormOptions {
   /** An error of the whole form. */
   problem?: string
   errors?: Errors
+  hasFile?: boolean
 }
 
 /** If the form has errors, a note at its top says so; `fields` show their own errors. */
 export function form(
-  { to, submit, style = 'primary', cancel, problem, errors = {} }: FormOptions,
+  { to, submit, style = 'primary', cancel, problem, errors = {}, hasFile }: FormOptions,
   fields: Content,
 ): Html {
-  return html`<form class="form" method="post" action="/console${to}" novalidate>
+  const encoding = hasFile && html` enctype="multipart/form-data"`
+  return html`<form class="form" method="post" action="/console${to}"${encoding} novalidate>
     ${formNote(errors, problem)}
     ${fields}
     <div class="form-actions">

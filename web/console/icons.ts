@@ -22,6 +22,7 @@ const ICONS: Record<string, string> = {
   jobs: 'M2 5h12v8.5H2zM5.5 5V2.5h5V5M2 9h12',
   'job-applications': 'M3 2h6l4 4v8H3zM9 2v4h4M5.5 10.5l1.5 1.5 3.5-3.5',
   exports: 'M8 2v8M5 7.5l3 3 3-3M2.5 11v3h11v-3',
+  imports: 'M8 10V2M5 4.5l3-3 3 3M2.5 11v3h11v-3',
   payments: 'M2 4h12v9H2zM2 7h12M4.5 10.5h3',
   theme: 'M13.5 9.5A6 6 0 0 1 6.5 2.5a6 6 0 1 0 7 7z',
   menu: 'M2 4h12M2 8h12M2 12h12',

@@ -4,7 +4,7 @@
 import type { Readable } from 'node:stream'
 import type { Context } from 'koa'
 import type { Logger } from 'pino'
-import type { OperationId } from '../../generated/operations.ts'
+import type { OperationId, Upload } from '../../generated/operations.ts'
 import type { RawInput } from '../../operations/validate.ts'
 import type { AuditTarget } from '../../records/audit-log.ts'
 import type { Db } from '../../records/database/open.ts'
@@ -62,6 +62,8 @@ export interface Visit extends GuestVisit {
     target: AuditTarget,
     details?: Record<string, unknown>,
   ): Promise<void>
+  /** Stores a file for an operation that takes one. */
+  storeFile(file: { mediaType: string; content: AsyncIterable<Buffer> }): Promise<Upload>
   /** Runs an operation of the contract as this user: validation, transaction and events.
    *  Throws `InvalidInput` or a `StatusError`, for example 404.
    *  Checks no permission of the user: the page must have checked it. */
@@ -111,7 +113,7 @@ type Handle<V> = (visit: V) => Promise<PageResult> | PageResult
 /** Without `access`, guests may open the page, too. `mayLag`: a standby may be read. */
 export type Route = { method: 'GET' | 'POST'; path: string } & (
   | { access?: undefined; handle: Handle<GuestVisit> }
-  | { access: Access; handle: Handle<Visit>; mayLag?: true }
+  | { access: Access; handle: Handle<Visit>; mayLag?: true; takesFile?: true }
 )
 
 /** `path` is below /console, for example `/webhooks/:webhook`. Its parameters are IDs, except those
@@ -125,6 +127,10 @@ export function getFromStandby(path: string, access: Access, handle: Handle<Visi
 }
 export function post(path: string, access: Access, handle: Handle<Visit>): Route {
   return { method: 'POST', path, access, handle }
+}
+/** The handler reads the form itself, which has a file. */
+export function postFile(path: string, access: Access, handle: Handle<Visit>): Route {
+  return { method: 'POST', path, access, handle, takesFile: true }
 }
 export function guestGet(path: string, handle: Handle<GuestVisit>): Route {
   return { method: 'GET', path, handle }

@@ -11,6 +11,7 @@ import { auditLogRoutes } from './people/audit-log.ts'
 import { inviteRoutes } from './people/invite.ts'
 import { peopleRoutes } from './people/people.ts'
 import { personRoutes } from './people/person-page.ts'
+import { importRoutes } from './records/imports.ts'
 import { recordRoutes } from './records/record-routes.ts'
 import { requestRoutes } from './requests/request.ts'
 import { requestsRoutes } from './requests/requests.ts'
@@ -44,6 +45,8 @@ export const routes: Route[] = [
   // Before the routes of one user, which would take `invite` for the ID of a user.
   ...inviteRoutes,
   ...personRoutes,
+  // Before the routes of all records, which have a form with fields at the same path.
+  ...importRoutes,
   ...recordRoutes,
   ...meRoutes,
   ...settingsRoutes,

@@ -4,6 +4,7 @@ import { toNetwork } from '../../auth/rate-limit.ts'
 import { operations } from '../../generated/operations.ts'
 import { execute } from '../../operations/execute.ts'
 import { assertStorable } from '../../operations/storable.ts'
+import { storeUpload } from '../../operations/upload.ts'
 import { validate } from '../../operations/validate.ts'
 import { insertAuditEntry } from '../../records/audit-log.ts'
 import { accountTransaction, readScope } from '../../records/database/scope.ts'
@@ -71,6 +72,7 @@ export function newVisit(
     },
     audit: (scope, action, target, details) =>
       insertAuditEntry(scope, { user, action, target, details, ip }, now),
+    storeFile: (file) => storeUpload({ db, quotas }, account.id, file),
     async call(id, { updatedAt, idempotency, ...raw }) {
       assertStorable(raw.query)
       assertStorable(raw.body)

@@ -18,6 +18,7 @@ const NAVIGATION_ORDER = [
   'authentication',
   'lists',
   'bulk',
+  'imports',
   'idempotency',
   'versions',
   'rate-limits',

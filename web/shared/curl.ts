@@ -9,6 +9,8 @@ interface ApiRequest {
   /** Whether the command sends a new `Idempotency-Key` at each run. */
   isKeyed?: boolean
   body?: string | null
+  /** Of the body. */
+  mediaType?: string
   /** Names of variables. `$NAME` in `url` and `body` stands for the value of the variable. */
   variables?: string[]
 }
@@ -20,6 +22,7 @@ const KEY_OPTION = '-H "Idempotency-Key: $(openssl rand -hex 16)"'
 /** A request to the API. The shell takes the API key from the environment. */
 export function apiCurlCommand(request: ApiRequest): string {
   const { method, url, query = [], isKeyed = false, body = null, variables = [] } = request
+  const { mediaType = 'application/json' } = request
   return join([
     `curl ${methodOption(method, query.length > 0, body !== null)}${urlArgument(url, variables)}`,
     BEARER_OPTION,
@@ -27,7 +30,7 @@ export function apiCurlCommand(request: ApiRequest): string {
     ...query.map(([name, value]) => `--data-urlencode ${quoteForShell(`${name}=${value}`)}`),
     ...(body === null
       ? []
-      : [headerOption('Content-Type', 'application/json'), bodyOption(body, variables)]),
+      : [headerOption('Content-Type', mediaType), bodyOption(body, variables)]),
   ])
 }
 

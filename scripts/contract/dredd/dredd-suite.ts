@@ -1,9 +1,10 @@
 /** Runs Dredd. Each transaction is a request and the declared response that it must get. Before
  *  each transaction, `prepare` creates new records and makes its status occur. */
 import type { Contract } from '../../model/contract.ts'
+import { exampleFile } from '../file-request.ts'
 import { findHeaderProblem } from '../header-meanings.ts'
 import { HttpClient } from '../http-client.ts'
-import type { Request } from '../request.ts'
+import { type Request, toSearch } from '../request.ts'
 import { prepareRecords } from '../test-records.ts'
 import {
   type DeclaredResponse,
@@ -95,8 +96,14 @@ async function prepare(
   for (const parameter of operation.parameters)
     if (parameter.in === 'header') delete transaction.request.headers[parameter.name]
   transaction.request.headers.Authorization = `Bearer ${account.key}`
+  const file = exampleFile(operation)
   const [, query = ''] = /(\?.*)?$/.exec(transaction.fullPath) ?? []
-  transaction.fullPath = (await records.newPath(operation)) + query
+  const search = file ? `?${toSearch(Object.entries(file.query))}` : query
+  transaction.fullPath = (await records.newPath(operation)) + search
+  if (file) {
+    transaction.request.headers['Content-Type'] = file.mediaType
+    transaction.request.body = file.text
+  }
   if (operation.body) {
     const example = JSON.parse(transaction.request.body)
     transaction.request.headers['Content-Type'] = 'application/json'

@@ -139,11 +139,13 @@ export function declaredResponse(contract: Contract, { name }: Transaction): Dec
   return { operation, response, mediaType }
 }
 
-/** The number of transactions that the contract declares. */
+/** The number of transactions that the contract declares: one for each pair of media types. */
 export function transactionCount({ operations }: Pick<Contract, 'operations'>): number {
   return operations
-    .flatMap(({ responses }) =>
-      responses.map(({ content }) => Math.max(1, Object.keys(content).length)),
+    .flatMap(({ responses, files }) =>
+      responses.map(
+        ({ content }) => Math.max(1, Object.keys(content).length) * Math.max(1, files.length),
+      ),
     )
     .reduce((sum, count) => sum + count, 0)
 }
@@ -161,8 +163,11 @@ const ACCEPTED_TYPES: Record<string, string> = {
 export function expectSchema(
   contract: Contract,
   transaction: Transaction,
-  { response, mediaType }: DeclaredResponse,
+  { operation, response, mediaType }: DeclaredResponse,
 ): void {
+  const acceptedTypes =
+    operation.files.map((file) => file.mediaType).join(', ') ||
+    (ACCEPTED_TYPES[transaction.request.method] ?? 'application/json')
   const schema = mediaType === undefined ? undefined : response.content[mediaType]?.schema
   delete transaction.expected.body
   if (schema && mediaType === 'application/json') {
@@ -177,8 +182,7 @@ export function expectSchema(
       delete transaction.expected.headers[name]
     // Dredd compares the value of this header, but does not know the right value.
     if (name === 'Accept' && transaction.expected.headers[name] !== undefined)
-      transaction.expected.headers[name] =
-        ACCEPTED_TYPES[transaction.request.method] ?? 'application/json'
+      transaction.expected.headers[name] = acceptedTypes
   }
 }
 

@@ -1,7 +1,7 @@
 /** Changes a Dredd transaction so that the service responds with the transaction's status. */
 import { randomUUID } from 'node:crypto'
 import { readBatchWords } from '../../words/batches.ts'
-import { MAX_BODY_BYTES, MAX_URL_BYTES } from '../request.ts'
+import { MAX_BODY_BYTES, MAX_FILE_BYTES, MAX_URL_BYTES } from '../request.ts'
 import type { DeclaredResponse, Transaction } from './dredd.ts'
 
 interface Account {
@@ -24,12 +24,21 @@ export interface Server {
   ): Promise<string>
 }
 
+/** The records with files. */
+export type Files = 'exports' | 'imports'
+
+const FILE_OPERATIONS: Record<string, Files> = {
+  getExportFile: 'exports',
+  getImportErrors: 'imports',
+}
+
 /** States that no request can cause. The caller of runDreddSuite (dredd-suite.ts) passes them. */
 export interface ServiceStates {
-  /** Writes the export's file as if the time were `now`, by default in the export's own format. */
-  finishExport(id: string, now: Date, format?: 'csv' | 'json'): Promise<void>
-  /** Turns the account's exports into exports of payments, which need the Finance permission. */
-  restrictExports(accountId: string): Promise<void>
+  /** Ends the export or import as if the time were `now`, by default in its own format. */
+  finishFile(files: Files, id: string, now: Date, mediaType?: string | null): Promise<void>
+  /** Turns the account's exports or imports into those of payments, which need the Finance
+   *  permission. */
+  restrictFiles(files: Files, accountId: string): Promise<void>
   /** From now on, a request with this key is in progress. */
   useIdempotencyKey(userId: string, key: string): void
 }
@@ -50,7 +59,7 @@ export interface Servers {
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
-/** The file of an export expires after a week. */
+/** A file expires after a week. */
 const EXPIRED_AGE_MS = 8 * DAY_MS
 
 interface Situation {
@@ -58,8 +67,8 @@ interface Situation {
   transaction: Transaction
   declared: DeclaredResponse
   account: Account
-  /** The operation downloads the file of an export. */
-  isFile: boolean
+  /** Whose file the operation downloads. */
+  files: Files | undefined
   /** ID of the record in the path. */
   recordId: string
 }
@@ -69,10 +78,9 @@ type Provoke = (situation: Situation) => void | Promise<void>
 const ID = /[0-9a-f-]{36}/
 
 const BY_STATUS: Record<number, Provoke> = {
-  200: async ({ isFile, servers, recordId, transaction, declared: { mediaType } }) => {
-    if (!isFile) return
-    const format = mediaType === 'text/csv' ? 'csv' : 'json'
-    await servers.states.finishExport(recordId, new Date(), format)
+  200: async ({ files, servers, recordId, transaction, declared: { mediaType } }) => {
+    if (!files) return
+    await servers.states.finishFile(files, recordId, new Date(), mediaType)
     transaction.expected.headers['Content-Type'] = mediaType ?? ''
   },
   201: () => undefined,
@@ -92,21 +100,26 @@ const BY_STATUS: Record<number, Provoke> = {
   404: ({ transaction }) => {
     transaction.fullPath = transaction.fullPath.replace(ID, randomUUID())
   },
-  409: ({ isFile, servers, account, transaction: { request } }) => {
-    // The export is not completed, so a request for its file gets 409 in any case.
-    if (isFile) return
+  409: ({ files, servers, account, transaction: { request } }) => {
+    // The record is not completed, so a request for its file gets 409 in any case.
+    if (files) return
     const key = randomUUID()
     request.headers['Idempotency-Key'] = key
     servers.states.useIdempotencyKey(account.userId, key)
   },
-  410: ({ servers, recordId }) =>
-    servers.states.finishExport(recordId, new Date(Date.now() - EXPIRED_AGE_MS)),
+  410: async ({ servers, recordId, files }) => {
+    const expired = new Date(Date.now() - EXPIRED_AGE_MS)
+    if (files) await servers.states.finishFile(files, recordId, expired)
+  },
   412: ({ transaction: { request } }) => {
     request.headers['If-Match'] = '"another-version"'
   },
   413: ({ transaction: { request }, declared: { operation } }) => {
+    const isFile = operation.files.length > 0
     const maxBytes = readBatchWords(operation)?.max_body_bytes ?? MAX_BODY_BYTES
-    request.body = JSON.stringify({ full_name: 'x'.repeat(maxBytes) })
+    request.body = isFile
+      ? 'x'.repeat(MAX_FILE_BYTES + 1)
+      : JSON.stringify({ full_name: 'x'.repeat(maxBytes) })
   },
   414: ({ transaction }) => addQuery(transaction, 'x'.repeat(MAX_URL_BYTES)),
   415: ({ transaction: { request } }) => {
@@ -140,20 +153,20 @@ export async function provokeStatus(
     throw new Error(
       `${operation.id} declares ${response.status}: add it to BY_STATUS in provoke-status.ts`,
     )
-  const isFile = operation.id === 'getExportFile'
+  const files = FILE_OPERATIONS[operation.id]
   const [recordId = ''] = ID.exec(transaction.fullPath) ?? []
-  await provoke({ servers, transaction, declared, account, isFile, recordId })
+  await provoke({ servers, transaction, declared, account, files, recordId })
 }
 
-/** Uses a key of a user without the Finance permission if the operation, or the exported records,
+/** Uses a key of a user without the Finance permission if the operation, or the records of the file,
  *  need that permission. Other operations get a Read Only key of the Account Owner. */
 async function provokeForbidden(situation: Situation): Promise<void> {
-  const { servers, account, isFile, transaction } = situation
+  const { servers, account, files, transaction } = situation
   const { permission } = situation.declared.operation
   const { app, states } = servers
-  const needsPermission = permission !== null || isFile
+  const needsPermission = permission !== null || files !== undefined
   const { userId } = needsPermission ? await app.newUser(account.accountId) : account
-  if (isFile) await states.restrictExports(account.accountId)
+  if (files) await states.restrictFiles(files, account.accountId)
   const key = await app.newKey({ ...account, userId }, permission ? 'full_access' : 'read_only')
   transaction.request.headers.Authorization = `Bearer ${key}`
 }

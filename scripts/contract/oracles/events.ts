@@ -73,7 +73,7 @@ function listSilentRequests(run: Run, operation: Operation): SilentRequest[] {
     {
       what: 'a refused request',
       isPossible: true,
-      prepare: async (path) => withUnknownName(await prepare(path)),
+      prepare: async (path) => withUnknownName(operation, await prepare(path)),
     },
     {
       what: 'an unknown record',
@@ -104,10 +104,11 @@ function listSilentRequests(run: Run, operation: Operation): SilentRequest[] {
   return requests.filter(({ isPossible }) => isPossible)
 }
 
-/** Adds an unknown field to the body, or an unknown parameter to a request without a body. */
-function withUnknownName(request: Request): Request {
-  return request.body === undefined
-    ? { ...request, path: `${request.path}?not_a_parameter=1` }
+/** Adds an unknown field to a JSON body, or an unknown parameter to another request. */
+function withUnknownName({ body }: Operation, request: Request): Request {
+  const separator = request.path.includes('?') ? '&' : '?'
+  return body === null || request.body === undefined
+    ? { ...request, path: `${request.path}${separator}not_a_parameter=1` }
     : { ...request, body: JSON.stringify({ ...JSON.parse(request.body), not_a_field: 1 }) }
 }
 

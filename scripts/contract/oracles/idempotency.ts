@@ -130,7 +130,11 @@ async function assertBoundToOperation(
   const request = await newKeyedRequest(run, operation, key)
   await run.send(operation, request)
   const others = run.contract.operations.filter(
-    (other) => other !== operation && findIdempotencyKey(other)?.name === key.name,
+    (other) =>
+      other !== operation &&
+      findIdempotencyKey(other)?.name === key.name &&
+      // A body of another type is refused first.
+      (other.body === null) === (operation.body === null),
   )
   for (const other of others) {
     const method = other.method.toUpperCase()

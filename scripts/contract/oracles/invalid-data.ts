@@ -7,7 +7,7 @@ import { requestSchema } from '../../words/records.ts'
 import { fieldErrors, namesFields } from '../../words/refusals.ts'
 import { ContractBroken, shorten } from '../contract-broken.ts'
 import { randomCheck } from '../random-check.ts'
-import type { Request } from '../request.ts'
+import { type Request, toSearch, toText } from '../request.ts'
 import {
   type Check,
   newRequest,
@@ -15,8 +15,6 @@ import {
   parametersIn,
   prepareRequest,
   type Run,
-  toSearch,
-  toText,
 } from '../run.ts'
 import { type BrokenKeyword, listBroken } from '../values/broken-keywords.ts'
 import { invalidValues, type Mutation, objectMutations } from '../values/invalid-values.ts'
@@ -25,7 +23,7 @@ import { validInputs } from './valid-data.ts'
 
 export async function* invalidValueChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const request = await prepareRequest(run, operation)
-  const body = JSON.parse(request.body ?? '{}')
+  const body = operation.body === null ? {} : JSON.parse(request.body ?? '{}')
   const schema = requestSchema(run.contract, operation)
   const check = (what: string, probe: Request, field: string | undefined, list: Broken): Check => ({
     what,
@@ -122,11 +120,12 @@ function listParameterMutations(run: Run, operation: Operation): ParameterMutati
     const schema = parameterSchema(run, parameter)
     const [valid] = limitValues(schema)
     const twice: [string, unknown] = [name, valid?.value]
+    const mayRepeat = schema.type === 'array' && !schema.uniqueItems
     return [
       ...invalidTexts(schema).map(({ what, value }) =>
         withQuery(name, what, [[name, value]], listBroken(schema, value, name)),
       ),
-      withQuery(name, 'twice', [twice, twice]),
+      ...(mayRepeat ? [] : [withQuery(name, 'twice', [twice, twice])]),
     ]
   })
   const headers = parametersIn(operation, 'header').flatMap((parameter) => {

@@ -176,7 +176,7 @@ async function assertReadable(
   const stored = read.json as JsonObject
   const { finished_when } = readRecordWords(run.contract, operation)
   if (finished_when && !meetsCondition(record, finished_when)) {
-    const sent = JSON.parse(request.body ?? '{}') as JsonObject
+    const sent = operation.body === null ? {} : JSON.parse(request.body ?? '{}')
     assertReturned(run, operation, { request: probe, sent, record: stored })
     return
   }

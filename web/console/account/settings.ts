@@ -1,6 +1,6 @@
 /** Account settings. Only the Account Owner sees them. */
 import { updateAccountName } from '../../../records/accounts.ts'
-import { EXPORT_FILE_DAYS } from '../../../records/export-files.ts'
+import { FILE_DAYS } from '../../../records/file-jobs.ts'
 import { deleteInvitations } from '../../../records/invitations.ts'
 import { parseName } from '../../../records/names.ts'
 import { listJoinedIds } from '../../../records/passwords.ts'
@@ -83,8 +83,9 @@ const QUOTAS: Record<QuotaName, string> = {
   webhooks: 'Webhooks',
   users: 'Users',
   keys_per_user: 'API keys per user (highest)',
-  export_mib: 'Export files (MiB)',
+  export_mib: 'Files of exports and imports (MiB)',
   unfinished_exports: 'Unfinished exports',
+  unfinished_imports: 'Unfinished imports',
 }
 
 /** The quotas, which the operator of the service sets, and how much of them is used. */
@@ -105,7 +106,7 @@ function quotaUse(use: number, limit: number): Html {
 function serviceFacts({ config, account }: Visit): Fact[] {
   const { rateLimitPerMinute, retentionDays } = config
   const attempts = counted(config.webhookRetryDelaysMs.length + 1, 'attempt')
-  const fileDays = counted(EXPORT_FILE_DAYS, 'day')
+  const fileDays = counted(FILE_DAYS, 'day')
   const timeoutSeconds = config.webhookTimeoutMs / 1_000
   return [
     ['Account ID', copyableId(account.id)],
@@ -118,7 +119,10 @@ function serviceFacts({ config, account }: Visit): Fact[] {
     ['Events', `Kept for ${counted(retentionDays.events, 'day')}, with their deliveries`],
     ['Attempts', `Kept for ${counted(retentionDays.attempts, 'day')} after their delivery ended`],
     ['API requests', `Kept for ${counted(retentionDays.requestLog, 'day')}`],
-    ['Exports', `Kept for ${counted(retentionDays.exports, 'day')}; files for ${fileDays}`],
+    [
+      'Exports and imports',
+      `Kept for ${counted(retentionDays.exports, 'day')}; files for ${fileDays}`,
+    ],
     ['Audit log', `Kept for ${counted(retentionDays.auditLog, 'day')}`],
     ['New accounts', config.isSignUpOpen ? 'Sign-up is open' : 'Created by the operator only'],
   ]

@@ -1,4 +1,4 @@
-/** The file of an export: its progress, and who can download it. */
+/** The file of an export or import: its progress, and who can download it. */
 import { type OperationRow, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import type { User } from '../../../records/users.ts'
@@ -22,11 +22,11 @@ export function isExportRunning(
 
 export function isFileReady(
   { operations: { file } }: Resource,
-  { completed_at, expires_at }: Item,
+  { expires_at }: Item,
   now: Date,
 ): boolean {
-  const isKept = typeof expires_at !== 'string' || now.getTime() < Date.parse(expires_at)
-  return file !== null && typeof completed_at === 'string' && isKept
+  const isKept = typeof expires_at === 'string' && now.getTime() < Date.parse(expires_at)
+  return file !== null && isKept
 }
 
 /** False only for an export of records that the console hides from the user. */
@@ -36,6 +36,7 @@ export function canViewExported(user: User, item: Record<string, unknown>): bool
 }
 
 export async function exportProgress(visit: Visit, item: Item): Promise<Html> {
+  if ('refused_count' in item) return importProgress(item)
   const done = typeof item.row_count === 'number' ? item.row_count : 0
   const exported = resourceByOption(item.resource)
   const total =
@@ -48,6 +49,17 @@ export async function exportProgress(visit: Visit, item: Item): Promise<Html> {
     total !== undefined && total > 0 && html` value="${Math.min(done, total)}" max="${total}"`
   return html`<div class="making">
     <p>Export in progress: ${count(done)}${ofTotal} ${noun} so far.</p>
+    <progress aria-label="Progress"${value}></progress>
+  </div>`
+}
+
+function importProgress(item: Item): Html {
+  const counts = [item.created_count, item.updated_count, item.unchanged_count, item.refused_count]
+  const done = counts.reduce((sum: number, each) => sum + Number(each), 0)
+  const total = typeof item.row_count === 'number' ? item.row_count : undefined
+  const value = total !== undefined && total > 0 && html` value="${done}" max="${total}"`
+  return html`<div class="making">
+    <p>Import in progress: ${count(done)}${total !== undefined && ` of ${count(total)}`} rows so far.</p>
     <progress aria-label="Progress"${value}></progress>
   </div>`
 }

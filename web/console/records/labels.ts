@@ -8,6 +8,7 @@ const ABBREVIATIONS: Record<string, string> = {
   csv: 'CSV',
   csv_raw: 'CSV for programs',
   json: 'JSON',
+  ndjson: 'NDJSON',
   url: 'URL',
   sha256: 'SHA-256',
 }

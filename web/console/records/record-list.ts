@@ -28,6 +28,7 @@ import {
   isExportRunning,
   isFileReady,
 } from './export-file.ts'
+import { canImport } from './imports.ts'
 import { noun, plural } from './labels.ts'
 import { type FilterContext, recordFilters } from './list-filters.ts'
 import {
@@ -105,13 +106,17 @@ function listContent(list: List): ConsolePage {
   return {
     title: plural(resource),
     lead: withCode(resource.description),
-    actions: canPerform(visit.user, resource, 'create') && creationLink(resource),
+    actions: canCreate(visit, resource) && creationLink(resource),
     body: html`
       ${errorNote(list)}
       ${recordFilters(list)}
       ${found && records(list, found)}
       ${apiRequest(list)}`,
   }
+}
+
+function canCreate({ user }: Visit, resource: Resource): boolean {
+  return resource.slug === 'imports' ? canImport(user) : canPerform(user, resource, 'create')
 }
 
 function creationLink(resource: Resource): Html {
@@ -149,7 +154,7 @@ function emptyList({ resource, visit, pairs }: List, { total, last_page }: Recor
       `No ${noun(resource)} matches all of these filters.`,
       buttonLink(resourcePath(resource), 'Clear filters'),
     )
-  const create = canPerform(visit.user, resource, 'create')
+  const create = canCreate(visit, resource)
   return empty(
     `No ${nouns} yet`,
     `${resource.description}${create ? ' Create the first one here or with the API.' : ''}`,

@@ -23,6 +23,7 @@ import {
   isExportRunning,
   isFileReady,
 } from './export-file.ts'
+import { canImport, importRowsLink } from './imports.ts'
 import { keyLabels } from './keyed-fields.ts'
 import { noun, option, plural } from './labels.ts'
 import { filterParameter, queryText } from './list-query.ts'
@@ -104,8 +105,10 @@ function partName(
   return typeof value === 'number' ? count(value) : String(value ?? '')
 }
 
-function recordActions({ user }: Visit, resource: Resource, item: Item): Content {
+function recordActions({ user, now }: Visit, resource: Resource, item: Item): Content {
+  const isDryRun = item.dry_run === true && isFileReady(resource, item, now)
   return [
+    isDryRun && canImport(user) && buttonLink(importRowsLink(item), 'Import the rows', 'primary'),
     canPerform(user, resource, 'update') &&
       buttonLink(resourcePath(resource, item.id, 'edit'), 'Edit'),
     canPerform(user, resource, 'delete') &&

@@ -75,7 +75,7 @@ async function send(form) {
   const { key, body } = form.elements
   const headers = Object.fromEntries(readParameters(form, 'header'))
   headers.Authorization = `Bearer ${key.value.trim()}`
-  if (body) headers['Content-Type'] = 'application/json'
+  if (body) headers['Content-Type'] = body.dataset.type
   const start = performance.now()
   const response = await fetch(query.size > 0 ? `${path}?${query}` : path, {
     method,

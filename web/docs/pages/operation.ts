@@ -2,6 +2,7 @@
  *  it. */
 import { STATUS_CODES } from 'node:http'
 import type { MediaType, Operation, OperationResponse } from '../../../scripts/model/operations.ts'
+import { codeFrame } from '../../shared/code-block.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import type { ApiOperation } from '../api.ts'
 import { exampleValue, highlightedCode, languageTabs } from '../code.ts'
@@ -144,12 +145,21 @@ function parameterSection(
   </section>`
 }
 
-function bodySection(context: PageContext, { body }: Operation): Content {
+function bodySection(context: PageContext, { body, files }: Operation): Content {
+  if (files.length > 0) return fileSection(files)
   if (!body) return undefined
   return html`<section>
     <h2 id="body">Body</h2>
     <p>JSON, with <code>Content-Type: ${body.mediaType}</code>.</p>
     ${fieldList({ ...context, fieldIds: 'body' }, body.schema.value)}
+  </section>`
+}
+
+function fileSection(files: MediaType[]): Content {
+  return html`<section>
+    <h2 id="body">Body</h2>
+    <p>A file, with its <code>Content-Type</code>:</p>
+    ${files.map(({ mediaType, example }) => codeFrame(mediaType, String(example), html``))}
   </section>`
 }
 

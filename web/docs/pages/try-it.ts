@@ -9,7 +9,8 @@ const READ_NOTE = html`This form sends a real request with your key.`
 const WRITE_NOTE = html`<strong>This form sends a real request and changes records of your account.</strong>`
 
 export function tryIt(context: PageContext, operation: Operation): Html {
-  const { method, path, parameters, body } = operation
+  const { method, path, parameters, body, files } = operation
+  const sent = files[0] ?? body
   const inputs = parameters.map((parameter) => parameterInput(context, parameter))
   return html`<details class="try" id="try">
     <summary>Try it</summary>
@@ -20,7 +21,7 @@ export function tryIt(context: PageContext, operation: Operation): Html {
       </p>
       ${KEY_INPUT}
       ${inputs}
-      ${body && bodyInput(body)}
+      ${sent && bodyInput(sent)}
       <p><button type="submit" class="button primary">Send ${method}</button></p>
     </form>
     <div class="try-response" data-response role="status" hidden></div>
@@ -34,11 +35,11 @@ const KEY_INPUT = html`<div class="input">
   <label class="check"><input type="checkbox" data-key-in-sample> Show this key in the curl sample</label>
 </div>`
 
-function bodyInput({ example }: MediaType): Html {
-  const text = JSON.stringify(example ?? {}, null, 2)
+function bodyInput({ example, mediaType }: MediaType): Html {
+  const text = typeof example === 'string' ? example : JSON.stringify(example ?? {}, null, 2)
   return html`<div class="input">
     <label for="try-body">Body</label>
-    <textarea id="try-body" name="body" rows="10" spellcheck="false">${text}</textarea>
+    <textarea id="try-body" name="body" data-type="${mediaType}" rows="10" spellcheck="false">${text}</textarea>
   </div>`
 }
 

@@ -1,6 +1,6 @@
 /** Samples for the typed client of this repository. */
 import { singleQuoted, valueWriter } from './notation.ts'
-import { listPreparations, type SampleRequest } from './request.ts'
+import { hasJson, listPreparations, type SampleRequest } from './request.ts'
 import { typescriptNotation } from './typescript.ts'
 
 /** The types of the client do not allow `undefined` for an ID, and a variable of `process.env` may
@@ -44,7 +44,9 @@ function callOf(request: SampleRequest): string[] {
 
 /** The options of a call, which openapi-fetch calls `init`. The client sends an `Idempotency-Key`
  *  itself. */
-function initOf({ pathValues, query, body, responseFormat }: SampleRequest): object {
+function initOf(request: SampleRequest): object {
+  const { pathValues, query, body, mediaType, responseFormat } = request
+  const isFile = body !== undefined && !hasJson(request)
   const params = {
     ...(pathValues.length > 0 && { path: Object.fromEntries(pathValues) }),
     ...(query.length > 0 && { query: Object.fromEntries(query) }),
@@ -52,6 +54,7 @@ function initOf({ pathValues, query, body, responseFormat }: SampleRequest): obj
   return {
     ...(Object.keys(params).length > 0 && { params }),
     ...(body !== undefined && { body }),
+    ...(isFile && { headers: { 'Content-Type': mediaType } }),
     ...(responseFormat === 'text' && { parseAs: 'text' }),
   }
 }

@@ -11,13 +11,16 @@ import {
 /** The request as a curl command. If it creates a record, the sample also sets the variable for the
  *  record's ID. */
 export function curl(request: SampleRequest): string {
-  const { method, baseUrl, query, isKeyed, body, createdVariable } = request
+  const { method, baseUrl, query, isKeyed, body, mediaType, createdVariable } = request
+  // curl adds the query itself only to a GET.
+  const search = method === 'GET' ? '' : new URLSearchParams(queryPairs(query)).toString()
   const command = apiCurlCommand({
     method,
-    url: baseUrl + fillPath(request, ({ name }) => `$${name}`),
-    query: queryPairs(query),
+    url: baseUrl + fillPath(request, ({ name }) => `$${name}`) + (search && `?${search}`),
+    query: method === 'GET' ? queryPairs(query) : [],
     isKeyed,
     body: body === undefined ? null : bodyText(request),
+    mediaType,
     variables: request.variables.map(({ name }) => name),
   })
   return [

@@ -1,8 +1,8 @@
 import { doubleQuoted, joinLines, queryPairs } from './notation.ts'
-import { bodyText, fillPath, listPreparations, type SampleRequest } from './request.ts'
+import { bodyText, fillPath, hasJson, listPreparations, type SampleRequest } from './request.ts'
 
 export function go(request: SampleRequest): string {
-  const { method, query, isKeyed, body, responseFormat } = request
+  const { method, query, isKeyed, body, mediaType, responseFormat } = request
   const imports = ['fmt', 'io', 'log', 'net/http', 'os']
   if (isKeyed) imports.push('crypto/rand')
   if (query.length > 0) imports.push('net/url')
@@ -31,7 +31,7 @@ export function go(request: SampleRequest): string {
     '\t\tlog.Fatal(err)',
     '\t}',
     '\trequest.Header.Set("Authorization", "Bearer "+os.Getenv("MUSTER_API_KEY"))',
-    body !== undefined && '\trequest.Header.Set("Content-Type", "application/json")',
+    body !== undefined && `\trequest.Header.Set("Content-Type", "${mediaType}")`,
     isKeyed && '\trequest.Header.Set("Idempotency-Key", rand.Text())',
     '\tresponse, err := http.DefaultClient.Do(request)',
     '\tif err != nil {',
@@ -59,8 +59,9 @@ function urlExpression(request: SampleRequest): string {
   return request.query.length > 0 ? `${url}+"?"+query.Encode()` : url
 }
 
-/** The JSON of the body as raw strings, joined with the values of the variables. */
+/** A file as a string, or the JSON of the body as raw strings, joined with the values of the variables. */
 function bodyExpression(request: SampleRequest): string {
+  if (!hasJson(request)) return doubleQuoted(bodyText(request))
   let text = bodyText(request).replaceAll('\n', '\n\t').replaceAll('`', '` + "`" + `')
   for (const { name } of request.variables)
     text = text.replaceAll(`$${name}`, `\` + os.Getenv("${name}") + \``)

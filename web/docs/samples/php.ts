@@ -1,5 +1,5 @@
 import { joinLines, queryPairs, singleQuoted, valueWriter } from './notation.ts'
-import { fillPath, listPreparations, type SampleRequest } from './request.ts'
+import { fillPath, hasJson, listPreparations, type SampleRequest } from './request.ts'
 
 const write = valueWriter({
   null: 'null',
@@ -15,7 +15,8 @@ const write = valueWriter({
 })
 
 export function php(request: SampleRequest): string {
-  const { method, query, isKeyed, body, responseFormat } = request
+  const { method, query, isKeyed, body, mediaType, responseFormat } = request
+  const data = hasJson(request) ? `json_encode(${write(body, '    ')})` : write(body)
   return joinLines([
     '<?php',
     ...listPreparations(request).map((sentence) => `// ${sentence}`),
@@ -26,10 +27,10 @@ export function php(request: SampleRequest): string {
     method !== 'GET' && `    CURLOPT_CUSTOMREQUEST => '${method}',`,
     '    CURLOPT_HTTPHEADER => [',
     "        'Authorization: Bearer ' . getenv('MUSTER_API_KEY'),",
-    body !== undefined && "        'Content-Type: application/json',",
+    body !== undefined && `        'Content-Type: ${mediaType}',`,
     isKeyed && "        'Idempotency-Key: ' . bin2hex(random_bytes(16)),",
     '    ],',
-    body !== undefined && `    CURLOPT_POSTFIELDS => json_encode(${write(body, '    ')}),`,
+    body !== undefined && `    CURLOPT_POSTFIELDS => ${data},`,
     '    CURLOPT_RETURNTRANSFER => true,',
     ']);',
     '$body = curl_exec($curl);',

@@ -1,5 +1,5 @@
 import { doubleQuoted, joinLines, queryPairs, valueWriter } from './notation.ts'
-import { fillPath, listPreparations, type SampleRequest } from './request.ts'
+import { fillPath, hasJson, listPreparations, type SampleRequest } from './request.ts'
 
 const write = valueWriter({
   null: 'None',
@@ -13,10 +13,11 @@ const write = valueWriter({
 })
 
 export function python(request: SampleRequest): string {
-  const { method, query, isKeyed, body, responseFormat } = request
+  const { method, query, isKeyed, body, mediaType, responseFormat } = request
+  const data = hasJson(request) ? `json.dumps(${write(body, '    ')})` : write(body)
   return joinLines([
     ...listPreparations(request).map((sentence) => `# ${sentence}`),
-    (body !== undefined || responseFormat === 'json') && 'import json',
+    (hasJson(request) || responseFormat === 'json') && 'import json',
     'import os',
     'import sys',
     isKeyed && 'import uuid',
@@ -30,10 +31,10 @@ export function python(request: SampleRequest): string {
     method !== 'GET' && `    method="${method}",`,
     '    headers={',
     `        "Authorization": f"Bearer {os.environ['MUSTER_API_KEY']}",`,
-    body !== undefined && '        "Content-Type": "application/json",',
+    body !== undefined && `        "Content-Type": "${mediaType}",`,
     isKeyed && '        "Idempotency-Key": str(uuid.uuid4()),',
     '    },',
-    body !== undefined && `    data=json.dumps(${write(body, '    ')}).encode(),`,
+    body !== undefined && `    data=${data}.encode(),`,
     ')',
     'try:',
     '    with urlopen(request) as response:',

@@ -3,6 +3,8 @@ import { parameterNames, recordTypeOf } from '../../../scripts/model/paths.ts'
 import { valueAt } from '../../../scripts/model/source.ts'
 import { type Api, type ApiOperation, findGetOperation } from '../api.ts'
 
+const JSON_TYPE = 'application/json'
+
 /** An environment variable with the ID of a record. */
 export class IdVariable {
   readonly name: string
@@ -29,8 +31,11 @@ export interface SampleRequest {
   /** Each run of the sample sends a new `Idempotency-Key`, so that samples in several languages do
    *  not share one. */
   isKeyed: boolean
-  /** With an `IdVariable` for each reference to a record. Undefined: the request has no body. */
+  /** With an `IdVariable` for each reference to a record. The text of a file. Undefined: the request has
+   *  no body. */
   body: unknown
+  /** Of the body. */
+  mediaType: string
   responseFormat: 'json' | 'text' | 'none'
   /** The variables of the path and the body. */
   variables: IdVariable[]
@@ -40,7 +45,8 @@ export interface SampleRequest {
 
 /** The query has only the parameters with an example in the contract. */
 export function exampleRequest(api: Api, operation: ApiOperation, baseUrl: string): SampleRequest {
-  const { method, path, parameters } = operation
+  const { method, path, parameters, files } = operation
+  const [file] = files
   const pathValues = listPathValues(api, operation)
   const references = listReferences(api, operation)
   return {
@@ -52,7 +58,8 @@ export function exampleRequest(api: Api, operation: ApiOperation, baseUrl: strin
       .filter((parameter) => parameter.in === 'query' && parameter.example !== undefined)
       .map(({ name, example }) => [name, example]),
     isKeyed: parameters.some(({ name }) => name === 'Idempotency-Key'),
-    body: withReferences(repeatableExample(operation), references),
+    body: file?.example ?? withReferences(repeatableExample(operation), references),
+    mediaType: file?.mediaType ?? JSON_TYPE,
     responseFormat: formatOf(operation),
     variables: [...pathValues, ...references]
       .map(([, value]) => value)
@@ -73,8 +80,15 @@ export function fillPath(
   })
 }
 
-/** The JSON of the body, with `$NAME` in place of each variable. */
-export function bodyText({ body }: SampleRequest): string {
+/** Whether the body is JSON. Otherwise it is the text of a file. */
+export function hasJson({ body, mediaType }: SampleRequest): boolean {
+  return body !== undefined && mediaType === JSON_TYPE
+}
+
+/** The text of the body: of JSON with `$NAME` in place of each variable. */
+export function bodyText(request: SampleRequest): string {
+  const { body } = request
+  if (!hasJson(request)) return String(body)
   const write = (_: string, value: unknown) =>
     value instanceof IdVariable ? `$${value.name}` : value
   return JSON.stringify(body, write, 2)

@@ -1,5 +1,5 @@
 import { doubleQuoted, joinLines, queryPairs, valueWriter } from './notation.ts'
-import { fillPath, listPreparations, type SampleRequest } from './request.ts'
+import { fillPath, hasJson, listPreparations, type SampleRequest } from './request.ts'
 
 const write = valueWriter({
   null: 'nil',
@@ -14,12 +14,13 @@ const write = valueWriter({
 })
 
 export function ruby(request: SampleRequest): string {
-  const { method, query, isKeyed, body, responseFormat } = request
+  const { method, query, isKeyed, body, mediaType, responseFormat } = request
+  const data = hasJson(request) ? `JSON.generate(${write(body)})` : write(body)
   const className = method.charAt(0) + method.slice(1).toLowerCase()
   const path = fillPath(request, ({ name }) => `#{ENV.fetch("${name}")}`)
   return joinLines([
     ...listPreparations(request).map((sentence) => `# ${sentence}`),
-    (body !== undefined || responseFormat === 'json') && 'require "json"',
+    (hasJson(request) || responseFormat === 'json') && 'require "json"',
     'require "net/http"',
     isKeyed && 'require "securerandom"',
     '',
@@ -28,9 +29,9 @@ export function ruby(request: SampleRequest): string {
       `uri.query = URI.encode_www_form(${write(Object.fromEntries(queryPairs(query)))})`,
     `request = Net::HTTP::${className}.new(uri)`,
     'request["Authorization"] = "Bearer #{ENV.fetch("MUSTER_API_KEY")}"',
-    body !== undefined && 'request["Content-Type"] = "application/json"',
+    body !== undefined && `request["Content-Type"] = "${mediaType}"`,
     isKeyed && 'request["Idempotency-Key"] = SecureRandom.uuid',
-    body !== undefined && `request.body = JSON.generate(${write(body)})`,
+    body !== undefined && `request.body = ${data}`,
     'response = Net::HTTP.start(uri.host, uri.port, use_ssl: uri.scheme == "https") do |http|',
     '  http.request(request)',
     'end',

@@ -1,5 +1,5 @@
 import { joinLines, type Notation, queryPairs, singleQuoted, valueWriter } from './notation.ts'
-import { fillPath, listPreparations, type SampleRequest } from './request.ts'
+import { fillPath, hasJson, listPreparations, type SampleRequest } from './request.ts'
 
 const IDENTIFIER = /^[A-Za-z_$][\w$]*$/
 
@@ -17,10 +17,11 @@ export const typescriptNotation: Notation = {
 const write = valueWriter(typescriptNotation)
 
 export function typescript(request: SampleRequest): string {
-  const { method, query, isKeyed, body, responseFormat } = request
+  const { method, query, isKeyed, body, mediaType, responseFormat } = request
+  const data = hasJson(request) ? `JSON.stringify(${write(body, '  ')})` : write(body)
   const headerEntries = [
     `Authorization: \`Bearer \${process.env.MUSTER_API_KEY}\``,
-    ...(body === undefined ? [] : ["'Content-Type': 'application/json'"]),
+    ...(body === undefined ? [] : [`'Content-Type': '${mediaType}'`]),
     ...(isKeyed ? ["'Idempotency-Key': crypto.randomUUID()"] : []),
   ]
   return joinLines([
@@ -32,7 +33,7 @@ export function typescript(request: SampleRequest): string {
     ...(headerEntries.length === 1
       ? [`  headers: { ${headerEntries[0]} },`]
       : ['  headers: {', ...headerEntries.map((entry) => `    ${entry},`), '  },']),
-    body !== undefined && `  body: JSON.stringify(${write(body, '  ')}),`,
+    body !== undefined && `  body: ${data},`,
     '})',
     `if (!response.ok) throw new Error(\`\${response.status}: \${await response.text()}\`)`,
     {

@@ -1,0 +1,129 @@
+/** Oracle: the rows of an import are accepted and refused as single requests are. */
+import { isDeepStrictEqual } from 'node:util'
+import type { JsonObject } from '../../model/json.ts'
+import type { Operation } from '../../model/operations.ts'
+import { type ImportWords, readImportWords } from '../../words/imports.ts'
+import { readRecordWords, requestSchema } from '../../words/records.ts'
+import { fieldErrors } from '../../words/refusals.ts'
+import { ContractBroken, show } from '../contract-broken.ts'
+import { findItemOperation } from '../record-kinds.ts'
+import { type Check, newRequest, type Run, waitUntilFinished } from '../run.ts'
+import { objectMutations } from '../values/invalid-values.ts'
+import { assertAccepted } from './refused.ts'
+import { assertRules } from './stored-values.ts'
+
+const NDJSON = 'application/x-ndjson'
+const CSV = 'text/csv'
+/** More than one transaction of the service may take. */
+const VALID_ROWS = 3
+const MAX_INVALID_ROWS = 30
+
+export function* importChecks(run: Run, operation: Operation): Generator<Check> {
+  const words = readImportWords(operation)
+  if (words === undefined) return
+  for (const [resource, id] of Object.entries(words.creates))
+    yield { what: resource, perform: () => assertSameVerdicts(run, operation, words, resource, id) }
+  const [resource = ''] = Object.keys(words.creates)
+  yield {
+    what: 'a file with a column that is no field',
+    async perform() {
+      const file = { mediaType: CSV, text: 'not_a_field\n1\n' }
+      await importFile(run, operation, { ...words.trial, [words.resource]: resource }, file)
+    },
+  }
+}
+
+/** Imports valid and invalid rows as a trial, then sends each row alone. */
+async function assertSameVerdicts(
+  run: Run,
+  operation: Operation,
+  words: ImportWords,
+  resource: string,
+  id: string,
+): Promise<void> {
+  const find = (wanted: string): Operation => {
+    const found = run.contract.operations.find((one) => one.id === wanted)
+    if (found === undefined) throw new Error(`x-import names ${wanted}, which does not exist`)
+    return found
+  }
+  const [create, errors] = [find(id), find(words.errors)]
+  const rows = await newRows(run, create)
+  const text = rows.map((row) => `${JSON.stringify(row)}\n`).join('')
+  const query = { ...words.trial, [words.resource]: resource }
+  const { path, request, record } = await importFile(run, operation, query, {
+    mediaType: NDJSON,
+    text,
+  })
+  const refusals = await readRefusals(run, errors, path)
+  let refused = 0
+  for (const [index, row] of rows.entries()) {
+    const single = newRequest(run, create, create.path, { body: row })
+    const response = await run.send(create, single)
+    const isAccepted = response.status === create.success.status
+    if (!isAccepted) refused += 1
+    const expected = isAccepted ? undefined : fieldErrors(run.contract, create, response)
+    const found = refusals.get(index + 1)
+    if (!isDeepStrictEqual(Object.keys(expected ?? {}), Object.keys(found ?? {})))
+      throw new ContractBroken(
+        'imported_rows',
+        request,
+        `row ${index + 1} has the errors ${show(found)}, but alone ${show(expected)}`,
+        [single],
+      )
+  }
+  const counts = [record[words.created], record[words.refused]]
+  if (!isDeepStrictEqual(counts, [rows.length - refused, refused]))
+    throw new ContractBroken('imported_rows', request, `the counts are ${show(counts)}`)
+  run.tested(operation.id, 'x-import')
+}
+
+async function newRows(run: Run, create: Operation): Promise<JsonObject[]> {
+  const rows: JsonObject[] = []
+  while (rows.length < VALID_ROWS) rows.push((await run.records.validBody(create)) ?? {})
+  const mutations = objectMutations(requestSchema(run.contract, create))
+  const step = Math.ceil(mutations.length / MAX_INVALID_ROWS)
+  for (const { applyTo } of mutations.filter((_, index) => index % step === 0)) {
+    const row = applyTo(structuredClone(rows[0] ?? {}))
+    if (typeof row === 'object' && row !== null && !Array.isArray(row)) rows.push(row as JsonObject)
+  }
+  return rows
+}
+
+/** Waits until the import has ended. */
+async function importFile(
+  run: Run,
+  operation: Operation,
+  query: JsonObject,
+  { mediaType, text }: { mediaType: string; text: string },
+) {
+  const example = newRequest(run, operation, operation.path, { query })
+  const request = { ...example, headers: { 'Content-Type': mediaType }, body: text }
+  const created = await assertAccepted(run, operation, request, 'an import')
+  const path = created.headers.get('location') ?? ''
+  const get = findItemOperation(run.contract, 'get', operation.path)
+  if (get === undefined) throw new Error(`No operation returns the imports of ${operation.path}`)
+  await waitUntilFinished(run, get, path)
+  const record = (await run.send(get, newRequest(run, get, path))).json as JsonObject
+  const recordWords = readRecordWords(run.contract, get)
+  assertRules(recordWords, request, record)
+  for (const name of Object.keys(recordWords.set_when ?? {}))
+    if (record[name] !== null) run.tested(get.id, 'x-record.set_when', name)
+  run.tested(get.id, 'x-record.finished_when')
+  return { path, request, record }
+}
+
+/** The errors of the refused rows, by their line. */
+async function readRefusals(
+  run: Run,
+  errors: Operation,
+  path: string,
+): Promise<Map<number, object>> {
+  const request = newRequest(run, errors, `${path}/${errors.path.split('/').at(-1)}`)
+  const file = await assertAccepted(run, errors, request, 'the refused rows')
+  if (file.headers.has('content-disposition'))
+    run.tested(errors.id, 'header content-disposition', 'Content-Disposition')
+  const lines = file.text.split('\n').filter((line) => line !== '')
+  return new Map(
+    lines.map((line) => JSON.parse(line)).map(({ line, errors: found }) => [line, found]),
+  )
+}
