@@ -181,7 +181,7 @@ public final class Program {
 
   private static List<String> listEventTypes(EventsApi api) throws ApiException {
     List<String> types = new ArrayList<>();
-    for (Event event : api.listEvents(null, null, null, null, null, null, null).getData()) {
+    for (Event event : api.listEvents(null, null, null, null, null, null, null, null).getData()) {
       if (event.getActualInstance() instanceof ParticipantEvent created)
         types.add(created.getEventType().getValue());
       if (event.getActualInstance() instanceof PaymentEvent created)
