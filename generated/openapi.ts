@@ -2785,7 +2785,7 @@ export interface components {
                 "application/json": components["schemas"]["ApiError"];
             };
         };
-        /** @description The request has no valid API key, or the account of the key is suspended. */
+        /** @description The request has no valid API key, or the account of the key is suspended. `message` says what is wrong. */
         Unauthorized: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2795,7 +2795,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "message": "The API key is missing, malformed or revoked."
+                 *       "message": "The API key is missing. Send the key in the header `Authorization: Bearer mst_…`."
                  *     }
                  */
                 "application/json": components["schemas"]["ApiError"];
@@ -2983,7 +2983,7 @@ export interface components {
                 "application/json": components["schemas"]["ApiError"];
             };
         };
-        /** @description The record has changed since the version in `If-Match`. */
+        /** @description The record has changed since the version in `If-Match`. Or `If-Match` has a weak ETag, such as `W/"…"`, which a proxy has made: `message` says so. */
         PreconditionFailed: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3824,7 +3824,7 @@ export interface operations {
                 "page[after]"?: components["parameters"]["PageAfter"];
                 /** @description Only participants with one of these statuses. */
                 "filter[status]"?: components["schemas"]["ParticipantStatus"][];
-                /** @description Only the participant with this email, ignoring case. */
+                /** @description Only the participant with this email, ignoring case. In a URL, write `+` as `%2B`: an email with a space gets 422. */
                 "filter[email]"?: string;
                 /** @description Only the participant with this external ID. */
                 "filter[external_id]"?: string;

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { StatusError } from '../errors.ts'
 
 /** A strong entity tag of a representation (RFC 9110 §8.8.3). */
 export function etagOf(representation: string): string {
@@ -11,6 +12,23 @@ export function ifMatchHolds(header: string | undefined, etag: string): boolean 
   if (header === undefined) return true
   return header.trim() === '*' || header.split(',').some((tag) => tag.trim() === etag)
 }
+
+/** Throws 412 when an `If-Match` header does not name this version. */
+export function assertIfMatch(header: string | undefined, etag: string): void {
+  if (ifMatchHolds(header, etag)) return
+  const hasWeakTag = header?.split(',').some((tag) => tag.trim() === `W/${etag}`)
+  throw hasWeakTag ? new StatusError(412, WEAK_TAG) : new RecordChanged()
+}
+
+export class RecordChanged extends StatusError {
+  constructor() {
+    super(412, 'The record has changed since you read it.')
+  }
+}
+
+const WEAK_TAG =
+  'If-Match has a weak ETag (W/"…"), which matches no version. A proxy that compresses responses adds W/. ' +
+  'Send the ETag without W/.'
 
 /** Does an `If-None-Match` header name this version, by weak comparison (RFC 9110 §13.1.2)? The
  *  Cache-Control of the request does not matter: `fetch` in browsers adds `no-cache` to requests

@@ -1,5 +1,4 @@
 /** Runs an operation for the HTTP API and the console: validate → scope → handler → check. */
-import { StatusError } from '../errors.ts'
 import { type OperationId, operations } from '../generated/operations.ts'
 import { type Caller, isFile, type ValidInput } from '../handlers/call.ts'
 import type { Db } from '../records/database/open.ts'
@@ -42,9 +41,8 @@ interface Execution<Id extends OperationId> {
   /** The trace of the request. */
   traceparent?: string
   mergePatch?: MergePatch
-  /** Is this the version of the record that the client requires? If not, `execute` throws 412 and
-   *  changes nothing. */
-  isMatch?: (current: object) => boolean
+  /** Throws 412 when this is not the version of the record that the client requires. */
+  assertMatch?: (current: object) => void
   /** Only the first request with this key changes something. The others get the response of the
    *  first. */
   idempotency?: KeyedRequest
@@ -158,14 +156,9 @@ function opening<Id extends OperationId>(
 async function handleAndCheck<Id extends OperationId>(
   { checkResponse }: ExecuteServices,
   id: Id,
-  { isMatch, requestId, ...execution }: Execution<Id>,
+  { input, caller, mergePatch, assertMatch, requestId }: Execution<Id>,
   context: Parameters<typeof handle>[2],
 ): Promise<unknown> {
-  const assertMatch = (current: object): void => {
-    if (isMatch?.(current) === false)
-      throw new StatusError(412, 'The record has changed since you read it.')
-  }
-  const { input, caller, mergePatch } = execution
   const result = await handle(id, { input, caller, mergePatch, assertMatch }, context)
   if (!isFile(result))
     checkResponse(id, { status: operations[id].success, body: result }, requestId)

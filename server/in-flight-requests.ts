@@ -1,28 +1,50 @@
-/** Limits the requests of each user that this node works on at once. */
+/** Limits the requests of each user that this node works on at once. Further requests wait for
+ *  their turn. Each user has a queue, so users do not wait for each other. */
+import type { ServerResponse } from 'node:http'
 import type { Context } from './context.ts'
 
+const MAX_WAIT_MS = 2_000
+/** The most requests of one user that wait. Nothing is read of their bodies meanwhile. */
+const MAX_WAITING = 100
 /** Most requests take less than this. */
 const RETRY_AFTER_SECONDS = 1
 
-/** Returns middleware that throws 429 for a request of a user above the limit. A request counts
- *  until its response has been sent. A request for a file counts only until the download begins. */
+interface UserRequests {
+  inProgress: number
+  /** Oldest first. Each call begins a request. */
+  waiting: Set<() => void>
+}
+
+/** Returns middleware that serves requests of a user above the limit when earlier ones have ended,
+ *  and throws 429 for those whose turn does not come in time. A request counts until its response
+ *  has been sent. A request for a file counts only until the download begins. */
 export function limitInFlight(
   limit: number,
 ): (ctx: Context, serve: () => Promise<void>) => Promise<void> {
-  const counts = new Map<string, number>()
+  const users = new Map<string, UserRequests>()
+
+  async function enter(userId: string, response: ServerResponse): Promise<boolean> {
+    const user = users.get(userId) ?? { inProgress: 0, waiting: new Set() }
+    users.set(userId, user)
+    if (user.inProgress >= limit) return waitForTurn(user.waiting, response)
+    user.inProgress++
+    return true
+  }
 
   function leave(userId: string): void {
-    const others = (counts.get(userId) ?? 0) - 1
-    if (others > 0) counts.set(userId, others)
-    else counts.delete(userId)
+    const user = users.get(userId)
+    if (user === undefined) return
+    const [next] = user.waiting
+    // The next request takes the place, so the number in progress does not change.
+    if (next === undefined) user.inProgress--
+    else next()
+    if (user.inProgress === 0) users.delete(userId)
   }
 
   return async (ctx, serve) => {
     const userId = ctx.state.principal?.userId
     if (userId === undefined) return serve()
-    const others = counts.get(userId) ?? 0
-    if (others >= limit) throwTooMany(ctx, limit)
-    counts.set(userId, others + 1)
+    if (!(await enter(userId, ctx.res))) throwTooMany(ctx, limit)
     let isSending = false
     try {
       await serve()
@@ -32,6 +54,25 @@ export function limitInFlight(
       else leave(userId)
     }
   }
+}
+
+/** Returns false after `MAX_WAIT_MS`, when the client has disconnected, and at once when too many
+ *  requests wait. */
+async function waitForTurn(waiting: Set<() => void>, response: ServerResponse): Promise<boolean> {
+  if (waiting.size >= MAX_WAITING) return false
+  return new Promise((resolve) => {
+    const end = (hasTurn: boolean): void => {
+      clearTimeout(timer)
+      response.off('close', giveUp)
+      waiting.delete(begin)
+      resolve(hasTurn)
+    }
+    const begin = (): void => end(true)
+    const giveUp = (): void => end(false)
+    const timer = setTimeout(giveUp, MAX_WAIT_MS)
+    response.once('close', giveUp)
+    waiting.add(begin)
+  })
 }
 
 function throwTooMany(ctx: Context, limit: number): never {

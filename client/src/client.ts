@@ -6,6 +6,7 @@ import createClient, {
 } from 'openapi-fetch'
 import type { paths } from '../../generated/openapi.ts'
 import { MusterError } from './error.ts'
+import { Gate } from './gate.ts'
 import {
   type ListedRecord,
   type ListParameters,
@@ -24,9 +25,12 @@ export interface MusterOptions {
    *  `Retry-After`, and after a lost connection. A change that may have been made is retried only if
    *  it has an `Idempotency-Key`. Default: 3. */
   maxRetries?: number
-  /** The longest time that one call waits between its attempts, in total. Default: one minute, the
-   *  window of the rate limit. */
+  /** The longest time that one call waits between its attempts, in total. The time before the
+   *  first attempt does not count. Default: two minutes, which is two windows of the rate limit. */
   maxWaitMs?: number
+  /** The most calls in progress at once. Further calls wait, and begin in their order. Default: 10,
+   *  as many as the service serves at once for each user. */
+  maxConcurrentCalls?: number
   /** Replaces the global `fetch`. */
   fetch?: (request: Request) => Promise<Response>
 }
@@ -92,13 +96,13 @@ export function createMuster(options: MusterOptions): Muster {
     baseUrl,
     apiKey,
     maxRetries = 3,
-    maxWaitMs = 60_000,
+    maxWaitMs = 120_000,
+    maxConcurrentCalls = 10,
     fetch = (request) => globalThis.fetch(request),
   } = options
   const api = createClient<paths>({
     baseUrl,
     headers: { Authorization: `Bearer ${apiKey}`, Accept: 'application/json' },
-    fetch: (request) => fetchWithRetries(request, { fetch, maxRetries, maxWaitMs }),
     // In the contract, every list is comma-separated text.
     querySerializer: { array: { style: 'form', explode: false } },
     // Text is a file, such as CSV: no other body is text.
@@ -121,7 +125,10 @@ export function createMuster(options: MusterOptions): Muster {
 
   // openapi-fetch types each result as data or an error. Here errors are thrown, so only data
   // remains.
-  const { GET, POST, PATCH, DELETE } = api as unknown as Methods
+  const gate = new Gate(maxConcurrentCalls)
+  const { GET, POST, PATCH, DELETE } = withGate(api, gate, (request) =>
+    fetchWithRetries(request, { fetch, maxRetries, maxWaitMs, gate }),
+  )
   const getPage =
     <Path extends ListPath>(path: Path, { signal }: ListOptions) =>
     async (query: Record<string, unknown>): Promise<ResultPage<Path>> => {
@@ -139,4 +146,28 @@ export function createMuster(options: MusterOptions): Muster {
       for await (const { data } of pages(path, query, options)) yield* data
     },
   }
+}
+
+/** Each call has a place in the gate until its response has been read. The body of a call is
+ *  serialised before the call waits, so that the caller may change it meanwhile. */
+function withGate(api: Api, gate: Gate, send: (request: Request) => Promise<Response>): Methods {
+  const limited =
+    (call: (path: string, init?: object) => Promise<unknown>) =>
+    async (path: string, init?: object): Promise<unknown> => {
+      let hasPlace = false
+      const fetch = async (request: Request): Promise<Response> => {
+        await gate.enter(request.signal)
+        hasPlace = true
+        return send(request)
+      }
+      try {
+        return await call(path, { fetch, ...init })
+      } finally {
+        if (hasPlace) gate.leave()
+      }
+    }
+  const methods = ['GET', 'POST', 'PATCH', 'DELETE'] as const
+  return Object.fromEntries(
+    methods.map((method) => [method, limited(api[method] as Parameters<typeof limited>[0])]),
+  ) as unknown as Methods
 }

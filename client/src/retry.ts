@@ -1,31 +1,40 @@
 import { changeOutcome, retryAfterSeconds } from './error.ts'
+import type { Gate } from './gate.ts'
+import { sleep } from './sleep.ts'
 
 interface RetryOptions {
   fetch(request: Request): Promise<Response>
   maxRetries: number
   /** The longest time that one call waits between its attempts, in total. */
   maxWaitMs: number
+  gate: Gate
 }
 
 /** With these statuses and `Retry-After`, the service has changed nothing. 409 has `Retry-After` only
  *  while a request with the same `Idempotency-Key` is in progress. */
-const RETRYABLE_STATUSES = [409, 429]
+const TOO_MANY_REQUESTS = 429
+const RETRYABLE_STATUSES = [409, TOO_MANY_REQUESTS]
 const FIRST_PAUSE_MS = 250
 
-/** Retries after the pause that the service asks for, and after a lost connection. Retries a change
- *  that may have been made only if it has an `Idempotency-Key`. Returns the response or throws the
- *  error at once if no retry is left, or if the pauses would add up to more than `maxWaitMs`. */
+/** Sends the request when the gate is open. A 429 closes the gate for as long as the service asks
+ *  for, so that other calls do not use up their retries. Retries after the pause that the service
+ *  asks for, and after a lost connection. Retries a change that may have been made only if it has
+ *  an `Idempotency-Key`. Returns the response or throws the error at once if no retry is left, or if the pauses would add up to more than `maxWaitMs`. */
 export async function fetchWithRetries(
   request: Request,
-  { fetch, maxRetries, maxWaitMs }: RetryOptions,
+  { fetch, maxRetries, maxWaitMs, gate }: RetryOptions,
 ): Promise<Response> {
   let remainingMs = maxWaitMs
   for (let retries = 0; ; retries++) {
+    await gate.opened(request.signal)
     const isLast = retries >= maxRetries
     // A request with a body can be sent once only.
     const outcome = await attempt(fetch, isLast ? request : request.clone())
-    const pauseMs = isLast ? null : pauseAfter(outcome, request, retries)
-    if (pauseMs === null || pauseMs > remainingMs) {
+    const pauseMs = pauseAfter(outcome, request, retries)
+    const isTooMany = 'response' in outcome && outcome.response.status === TOO_MANY_REQUESTS
+    // A longer pause may concern some operations only: a quota of events lasts until midnight.
+    if (isTooMany && pauseMs !== null && pauseMs <= maxWaitMs) gate.close(pauseMs)
+    if (isLast || pauseMs === null || pauseMs > remainingMs) {
       if ('error' in outcome) throw outcome.error
       return outcome.response
     }
@@ -61,19 +70,4 @@ function pauseAfter(outcome: Outcome, request: Request, retries: number): number
   if (request.signal.aborted) return null
   // Jitter: clients that lost their connection together must not return together.
   return isRepeatable ? FIRST_PAUSE_MS * 2 ** retries * (0.5 + Math.random() / 2) : null
-}
-
-function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => {
-      clearTimeout(timer)
-      reject(signal.reason)
-    }
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', abort)
-      resolve()
-    }, ms)
-    if (signal.aborted) abort()
-    else signal.addEventListener('abort', abort, { once: true })
-  })
 }

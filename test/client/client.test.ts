@@ -378,3 +378,95 @@ describe('retries', () => {
     expect(error.retryAfterSeconds).toBeGreaterThan(0)
   })
 })
+
+describe('many calls at once', () => {
+  const create = (client: Muster, title: string) =>
+    client.POST('/public/v1/tasks', { body: { title } })
+
+  it('1,000 creates above the rate limit: all are created', async () => {
+    await using limited = await startApp({
+      environment: { RATE_LIMIT_PER_MINUTE: '300', REQUESTS_IN_FLIGHT_PER_USER: '10' },
+      config: { rateLimitWindowSeconds: 1 },
+    })
+    const client = createMuster({ baseUrl: limited.url, apiKey: (await limited.newAccount()).key })
+    const created = await Promise.all(
+      Array.from({ length: 1_000 }, (_, index) => create(client, `Task ${index}`)),
+    )
+    expect(new Set(created.map(({ data }) => data.id)).size).toBe(1_000)
+    const { data } = await client.GET('/public/v1/tasks')
+    expect(data.meta.total).toBe(1_000)
+  })
+
+  it('are sent in their order, with at most maxConcurrentCalls in progress', async () => {
+    let inProgress = 0
+    const counts: number[] = []
+    await using server = await startServer(() => OK)
+    const client = createMuster({
+      baseUrl: server.url,
+      apiKey: 'any',
+      maxConcurrentCalls: 3,
+      async fetch(request) {
+        counts.push(++inProgress)
+        return fetch(request).finally(() => inProgress--)
+      },
+    })
+    const body = { title: '' }
+    const calls = ['A', 'B', 'C', 'D', 'E', 'F', 'G'].map((title) => {
+      // The client serialises the body before the call waits.
+      body.title = title
+      return client.POST('/public/v1/tasks', { body })
+    })
+    await Promise.all(calls)
+    expect(Math.max(...counts)).toBe(3)
+    const sent = server.requests.map(({ text }) => JSON.parse(text).title)
+    // Three requests at once may arrive in any order.
+    for (const [index, title] of sent.entries())
+      expect(Math.abs('ABCDEFG'.indexOf(title) - index)).toBeLessThanOrEqual(2)
+  })
+
+  it('send nothing after a 429 until Retry-After is over, and do not use up their retries', async () => {
+    const times: number[] = []
+    await using server = await startServer((_, count) => {
+      times.push(performance.now())
+      return count === 1 ? { status: 429, headers: { 'Retry-After': '1' } } : OK
+    })
+    const client = createMuster({ baseUrl: server.url, apiKey: 'any', maxConcurrentCalls: 1 })
+    const calls = [create(client, 'A'), create(client, 'B')]
+    await Promise.all(calls)
+    const [first = 0, second = 0] = times
+    expect(second - first).toBeGreaterThanOrEqual(990)
+    expect(server.requests.map(({ text }) => JSON.parse(text).title)).toEqual(['A', 'A', 'B'])
+  })
+
+  it('a 429 with a Retry-After above maxWaitMs does not delay other calls', async () => {
+    await using server = await startServer((_, count) =>
+      count === 1 ? { status: 429, headers: { 'Retry-After': '3600' } } : OK,
+    )
+    const client = createMuster({ baseUrl: server.url, apiKey: 'any' })
+    expect((await catchError(create(client, 'A'))).status).toBe(429)
+    await client.GET('/public/v1/tasks')
+    expect(server.requests).toHaveLength(2)
+  })
+
+  it('a waiting call ends when its signal aborts, and the others go on', async () => {
+    await using server = await startServer(() => OK)
+    const first = Promise.withResolvers<void>()
+    const client = createMuster({
+      baseUrl: server.url,
+      apiKey: 'any',
+      maxConcurrentCalls: 1,
+      fetch: (request) => first.promise.then(() => fetch(request)),
+    })
+    const abort = new AbortController()
+    const calls = [
+      client.GET('/public/v1/tasks'),
+      client.GET('/public/v1/jobs', { signal: abort.signal }),
+      client.GET('/public/v1/events'),
+    ]
+    abort.abort(new Error('Enough'))
+    await expect(calls[1]).rejects.toThrow('Enough')
+    first.resolve()
+    await Promise.all([calls[0], calls[2]])
+    expect(server.requests.map(({ url }) => url)).toEqual(['/public/v1/tasks', '/public/v1/events'])
+  })
+})

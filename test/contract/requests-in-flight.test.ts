@@ -1,6 +1,7 @@
 /** A user has a limited number of requests in progress on a node. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { newCompleteExport } from '../handlers/export-helpers.ts'
 import { sharedApp, type TestAccount, until } from '../helpers.ts'
@@ -29,14 +30,16 @@ function send(text: string): Socket {
   return socket
 }
 
-const statusOf = async (account: TestAccount): Promise<number> =>
+const statusOf = async (account: { key: string }): Promise<number> =>
   (await app.as(account).get('/me')).status
 
-test('a request above the limit: 429, until one of the others has ended', async () => {
+test('a request above the limit waits for two seconds, and then gets 429', async () => {
   const account = await app.newAccount()
   const [one, other] = [await beginRequest(account), await beginRequest(account)]
   const otherKey = await app.newKey(account)
+  const startedAt = performance.now()
   const { status, headers, body } = await app.as({ key: otherKey }).get('/participants')
+  expect(performance.now() - startedAt).toBeGreaterThanOrEqual(1_990)
   expect(status).toBe(429)
   expect(body).toEqual({
     message:
@@ -47,14 +50,49 @@ test('a request above the limit: 429, until one of the others has ended', async 
   const colleague = { ...account, ...(await app.newUser(account.accountId)) }
   expect(await statusOf({ ...colleague, key: await app.newKey(colleague) })).toBe(200)
 
+  const waiting = statusOf(account)
+  expect(await Promise.race([waiting, delay(200)])).toBe(undefined)
   one.write(BODY.slice(5))
   expect(String(await once(one, 'data'))).toContain('HTTP/1.1 201')
-  expect(await statusOf(account)).toBe(200)
+  expect(await waiting).toBe(200)
   const third = await beginRequest(account)
   expect(await statusOf(account)).toBe(429)
   other.destroy()
   third.destroy()
   await until('the end of the aborted request', async () => (await statusOf(account)) === 200)
+})
+
+test('at most 100 requests of a user wait, and none of a client that has gone', async () => {
+  const account = await app.newAccount()
+  const [one, other] = [await beginRequest(account), await beginRequest(account)]
+  const statuses: Promise<number>[] = []
+  /** The status, or undefined if the request waits. */
+  const begin = (): Promise<number | undefined> => {
+    const status = statusOf(account)
+    statuses.push(status)
+    return Promise.race([status, delay(50)]) as Promise<number | undefined>
+  }
+  const gone = send(
+    `GET /public/v1/me HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer ${account.key}\r\n\r\n`,
+  )
+  await Promise.all(Array.from({ length: 98 }, begin))
+  await until('a request is refused at once', async () => (await begin()) === 429)
+  gone.destroy()
+  await until('another request waits', async () => (await begin()) === undefined)
+  one.write(BODY.slice(5))
+  const ended = await Promise.all(statuses)
+  expect(ended.filter((status) => status === 200)).toHaveLength(100)
+  other.destroy()
+})
+
+test('a burst of 50 creates: all are created', async () => {
+  const account = await app.newAccount()
+  const created = await Promise.all(
+    Array.from({ length: 50 }, (_, index) =>
+      app.as(account).post('/tasks', { title: `T${index}` }),
+    ),
+  )
+  expect(created.map(({ status }) => status)).toEqual(Array(50).fill(201))
 })
 
 test('a download counts until it begins', async () => {

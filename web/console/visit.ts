@@ -2,6 +2,7 @@
 import type { Context } from 'koa'
 import { toNetwork } from '../../auth/rate-limit.ts'
 import { operations } from '../../generated/operations.ts'
+import { RecordChanged } from '../../operations/etag.ts'
 import { execute } from '../../operations/execute.ts'
 import { assertStorable } from '../../operations/storable.ts'
 import { storeUpload } from '../../operations/upload.ts'
@@ -81,8 +82,10 @@ export function newVisit(
         caller,
         reader,
         traceparent: ctx.state.traceparent,
-        isMatch: (current) =>
-          updatedAt === undefined || (current as { updated_at?: string }).updated_at === updatedAt,
+        assertMatch(current) {
+          const isChanged = (current as { updated_at?: string }).updated_at !== updatedAt
+          if (updatedAt !== undefined && isChanged) throw new RecordChanged()
+        },
         ...(idempotency && { idempotency, respond: toStoredForm }),
       })
       const outcome = await executed.catch(throwFormError)
