@@ -3,6 +3,7 @@ import {
   type AcceptedKey,
   findPrincipal,
   type KeyStatus,
+  type Principal,
   type RejectedKey,
 } from '../records/api-keys.ts'
 import { findCountedPrincipal } from '../records/counted-keys.ts'
@@ -49,7 +50,7 @@ function inOneStatement(db: Db, limit: RateLimit): CountingAuthenticate {
     if (!result || 'rejected' in result) return result
     return {
       principal: result.principal,
-      rateLimit: stateAfter(limit.maxRequests, result.window, placeInBatch),
+      rateLimit: stateAfter(limitOf(result.principal, limit), result.window, placeInBatch),
     }
   }
 }
@@ -60,8 +61,15 @@ function inTwoSteps(db: Db, limit: RateLimit): CountingAuthenticate {
   return async (token) => {
     const status = await authenticate(token)
     if (!status || 'rejected' in status) return status
-    return { ...status, rateLimit: await rateLimiter.consume(status.principal.userId) }
+    const { principal } = status
+    const rateLimit = await rateLimiter.consume(principal.userId, limitOf(principal, limit))
+    return { principal, rateLimit }
   }
+}
+
+/** No limit is cached: one that an operator sets applies to the next request, on every node. */
+function limitOf({ requestsPerMinute }: Principal, { maxRequests }: RateLimit): number {
+  return requestsPerMinute ?? maxRequests
 }
 
 export function authenticator(sql: Sql): Authenticate {

@@ -1,5 +1,5 @@
 import ipaddr from 'ipaddr.js'
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
+import { RateLimiterMemory } from 'rate-limiter-flexible'
 import { Refused } from '../errors.ts'
 import type { Db } from '../records/database/open.ts'
 import { countPoints, deletePoints, type RateLimitWindow } from '../records/rate-limits.ts'
@@ -34,8 +34,8 @@ export interface RateLimit {
 }
 
 export interface RateLimiter {
-  /** Counts one request of `key`. */
-  consume(key: string): Promise<RateLimitState>
+  /** Counts one request of `key`. `maxRequests` replaces that of the rate limit. */
+  consume(key: string, maxRequests?: number): Promise<RateLimitState>
   /** Sets the count of `key` to 0. */
   reset(key: string): Promise<void>
 }
@@ -62,14 +62,14 @@ export function newRateLimiter(
   const counts =
     db.dialect === 'postgres'
       ? sharedCounts(db, name, windowSeconds * 1_000)
-      : memoryCounts(maxRequests, windowSeconds)
+      : memoryCounts(windowSeconds)
   // In PostgreSQL, concurrent requests of one key would wait for the same row one by one, so one
   // statement counts them.
   const addCoalesced = coalesce(counts.add)
   return {
-    async consume(key) {
+    async consume(key, max = maxRequests) {
       const { result, ...position } = await addCoalesced(key)
-      return stateAfter(maxRequests, result, position)
+      return stateAfter(max, result, position)
     },
     reset: counts.reset,
   }
@@ -87,17 +87,15 @@ function sharedCounts(db: Db, name: string, windowMs: number): Counts {
   }
 }
 
-function memoryCounts(maxRequests: number, windowSeconds: number): Counts {
-  const limiter = new RateLimiterMemory({ points: maxRequests, duration: windowSeconds })
+/** Only counts: `stateAfter` compares the count with the limit. */
+function memoryCounts(windowSeconds: number): Counts {
+  const limiter = new RateLimiterMemory({
+    points: Number.MAX_SAFE_INTEGER,
+    duration: windowSeconds,
+  })
   return {
     async add(key, requests) {
-      // Above the limit, `consume` rejects with its result.
-      const { consumedPoints, msBeforeNext } = await limiter
-        .consume(key, requests)
-        .catch((refused: unknown) => {
-          if (refused instanceof RateLimiterRes) return refused
-          throw refused
-        })
+      const { consumedPoints, msBeforeNext } = await limiter.consume(key, requests)
       return { points: consumedPoints, msLeft: msBeforeNext }
     },
     async reset(key) {

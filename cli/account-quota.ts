@@ -1,16 +1,24 @@
 import { InvalidArgumentError, Option } from 'commander'
 import { accountTransaction } from '../records/database/scope.ts'
-import { countUse, findQuotas, type QuotaName, quotaNames, setQuota } from '../records/quotas.ts'
+import {
+  countUse,
+  findQuotas,
+  type QuotaName,
+  type Quotas,
+  quotaNames,
+  setQuota,
+} from '../records/quotas.ts'
 import { auditCommand } from './audit.ts'
 import { databaseCommand, toTable } from './commands.ts'
 import type { CommandDatabase } from './installation.ts'
 import { ACCOUNT_MEANING, lookUpAccount } from './lookup.ts'
 import type { Output } from './shell.ts'
 
-type QuotaChange = number | 'default'
+export type QuotaChange = number | 'default'
 type QuotaChanges = Partial<Record<QuotaName, QuotaChange>>
 
 const MEANINGS: Record<QuotaName, string> = {
+  requests_per_minute: 'the most requests per minute of each user (their own quota comes first)',
   records: 'the most records',
   events_per_day: 'the most events within a day (UTC)',
   webhooks: 'the most webhooks',
@@ -28,8 +36,8 @@ export const quota = databaseCommand({
   summary: 'show or set the quotas of an account',
   description:
     'Show what an account uses and may use, or set its quotas. The value "default" restores the quota of the ' +
-    'settings. Running nodes apply a new quota within a minute. A quota below the use deletes nothing: it ' +
-    'only refuses more.',
+    'settings. Running nodes apply a new quota within a minute, and a new rate limit at once. A quota below ' +
+    'the use deletes nothing: it only refuses more. "muster user quota" sets the rate limit of one user.',
   declare: (command) => {
     command.argument('<account>', ACCOUNT_MEANING)
     for (const { option } of OPTIONS) command.addOption(option)
@@ -37,6 +45,7 @@ export const quota = databaseCommand({
   examples: [
     'muster account quota Acme',
     'muster account quota Acme --records 5000000 --events-per-day 2000000',
+    'muster account quota Acme --requests-per-minute 600',
     'muster account quota Acme --records default',
   ],
   run(database, account: string, values: Record<string, QuotaChange | undefined>) {
@@ -46,7 +55,8 @@ export const quota = databaseCommand({
 })
 
 function newOption(name: QuotaName): Option {
-  return new Option(`--${name.replaceAll('_', '-')} <number>`, MEANINGS[name]).argParser(parseQuota)
+  const parse = name === 'requests_per_minute' ? parseRateLimit : parseQuota
+  return new Option(`--${name.replaceAll('_', '-')} <number>`, MEANINGS[name]).argParser(parse)
 }
 
 function parseQuota(value: string): QuotaChange {
@@ -55,6 +65,16 @@ function parseQuota(value: string): QuotaChange {
   if (!/^\d+$/.test(value) || !Number.isSafeInteger(number))
     throw new InvalidArgumentError('Use a whole number, or "default".')
   return number
+}
+
+/** As RATE_LIMIT_PER_MINUTE. */
+const MAX_RATE_LIMIT = 1_000_000_000
+
+export function parseRateLimit(value: string): QuotaChange {
+  const quota = parseQuota(value)
+  if (quota === 0 || Number(quota) > MAX_RATE_LIMIT)
+    throw new InvalidArgumentError(`Use a whole number from 1 to ${MAX_RATE_LIMIT}, or "default".`)
+  return quota
 }
 
 async function setAndShowQuotas(
@@ -80,9 +100,9 @@ async function setAndShowQuotas(
         now(),
       )
     }
-    const use = await countUse(scope, now())
+    const use: Partial<Quotas> = await countUse(scope, now())
     const quotas = await findQuotas(scope, config.quotas)
-    return quotaNames.map((quota) => ({ quota, use: use[quota], limit: quotas[quota] }))
+    return quotaNames.map((quota) => ({ quota, use: use[quota] ?? null, limit: quotas[quota] }))
   })
   return {
     document: { account_id: id, quotas: rows },

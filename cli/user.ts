@@ -20,6 +20,7 @@ import { ACCOUNT_MEANING, lookUpAccount, lookUpUser } from './lookup.ts'
 import { checkAll, formatTime, parseList } from './shell.ts'
 import { deactivate, update } from './user-changes.ts'
 import { list } from './user-list.ts'
+import { quota } from './user-quota.ts'
 
 interface CreateOptions {
   account: string
@@ -129,6 +130,6 @@ const link = databaseCommand({
 
 export const addCommand = commandGroup(
   'user',
-  'Create, list, update and deactivate users, and create links to set a password.',
-  [create, list, update, link, deactivate],
+  'Create, list, update and deactivate users, set their rate limits, and create links to set a password.',
+  [create, list, update, link, quota, deactivate],
 )

@@ -5,7 +5,7 @@ import { countFound, inBatches, type Sql, select } from './database/statements.t
 import { WITHOUT_WAIT } from './database/without-wait.ts'
 import { newId } from './ids.ts'
 import { parseName } from './names.ts'
-import { FIXED_DEFAULTS, findQuotas } from './quotas.ts'
+import { FIXED_DEFAULTS, findQuotas, REQUESTS_PER_MINUTE } from './quotas.ts'
 import { countNoun, findRow } from './references.ts'
 import { daysBefore, type RemovalRun, removeRows } from './removal-run.ts'
 import { findUser, type Permission, type User } from './users.ts'
@@ -197,6 +197,8 @@ export interface Principal {
   accountId: string
   accessLevel: AccessLevel
   finance: Permission
+  /** The rate limit that an operator has set. Null: the default applies. */
+  requestsPerMinute: number | null
 }
 
 export interface AcceptedKey {
@@ -222,6 +224,7 @@ export interface PrincipalRow extends Principal {
 export const FIND_PRINCIPAL = `
   select api_keys.id as "keyId", users.id as "userId", users.account_id as "accountId",
     api_keys.access_level as "accessLevel", users.finance_permission as "finance",
+    ${REQUESTS_PER_MINUTE} as "requestsPerMinute",
     api_keys.revoked_at is null and users.status = 'active' as "isActive",
     accounts.suspended_at is not null as "isSuspended"
   from api_keys join users on users.id = api_keys.user_id join accounts on accounts.id = users.account_id

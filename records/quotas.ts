@@ -7,6 +7,7 @@ import { DAY_MS } from './time-units.ts'
 
 /** An operator can set these for each account. */
 export const quotaNames = [
+  'requests_per_minute',
   'records',
   'events_per_day',
   'webhooks',
@@ -18,6 +19,12 @@ export const quotaNames = [
 ] as const
 export type QuotaName = (typeof quotaNames)[number]
 export type Quotas = Record<QuotaName, number>
+
+/** What an operator has set for the user or, failing that, for each user of the account. Null: the
+ *  default applies. For statements that read `users`. */
+export const REQUESTS_PER_MINUTE = `coalesce(users.requests_per_minute, (
+  select value from account_quotas
+  where account_quotas.account_id = users.account_id and name = 'requests_per_minute'))`
 
 /** The defaults that no setting changes. */
 export const FIXED_DEFAULTS = { webhooks: 50, users: 500, keys_per_user: 100 }
@@ -74,10 +81,13 @@ export const STORED_BYTES = `
   coalesce((select sum(byte_size) from exports where account_id = ? and file_removed_at is null), 0) +
   coalesce((select sum(length(bytes)) from import_chunks where account_id = ?), 0)`
 
-/** The use of each quota. For `keys_per_user`, that of the user with the most active keys. */
-export async function countUse(scope: Scope, now: Date): Promise<Quotas> {
+/** The use of each quota. The rate limit has none: each user has a count of their own. */
+export type QuotaUse = Omit<Quotas, 'requests_per_minute'>
+
+/** For `keys_per_user`, the use of the user with the most active keys. */
+export async function countUse(scope: Scope, now: Date): Promise<QuotaUse> {
   const id = scope.accountId
-  const [use] = await select<Omit<Quotas, keyof WriteUse> & { export_bytes: number }>(
+  const [use] = await select<Omit<QuotaUse, keyof WriteUse> & { export_bytes: number }>(
     scope.sql,
     `select (select count(*) from webhooks where account_id = ? and deleted_at is null) as webhooks,
       ${countOf('users')} as users,

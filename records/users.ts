@@ -5,7 +5,7 @@ import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { newId } from './ids.ts'
 import { parseName } from './names.ts'
-import { FIXED_DEFAULTS, findQuotas } from './quotas.ts'
+import { FIXED_DEFAULTS, findQuotas, type Quotas } from './quotas.ts'
 import { countNoun, countRows, findRow } from './references.ts'
 
 export const modules = ['participants', 'tasks', 'jobs', 'exports', 'finance'] as const
@@ -28,6 +28,8 @@ export interface User {
   status: 'active' | 'deactivated'
   grants: Grant[]
   permissions: Permissions
+  /** The rate limit that an operator has set. Null: that of the account applies. */
+  requestsPerMinute: number | null
   /** Epoch milliseconds, like all times of records. */
   createdAt: number
   updatedAt: number
@@ -47,6 +49,7 @@ export interface UserRow extends Record<`${Module}_permission`, Permission> {
   status: 'active' | 'deactivated'
   can_manage_api_keys: boolean | number
   can_manage_webhooks: boolean | number
+  requests_per_minute: number | null
   created_at: number
   updated_at: number
 }
@@ -85,6 +88,7 @@ export function userFromRow(row: UserRow): User {
     status: row.status,
     grants: grants.filter((grant) => Boolean(row[`can_manage_${grant}`])),
     permissions: toPermissions((module) => row[`${module}_permission`]),
+    requestsPerMinute: row.requests_per_minute,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   }
@@ -282,6 +286,28 @@ export async function updateFullName(
 ): Promise<void> {
   const full_name = parseName('The full name', fullName)
   await scope.rows('users').where({ id }).update({ full_name, updated_at: now.getTime() })
+}
+
+/** Takes effect with the user's next request. Null: the limit of the account applies. */
+export async function updateRateLimit(
+  scope: Scope,
+  id: string,
+  requestsPerMinute: number | null,
+  now: Date,
+): Promise<void> {
+  await scope
+    .rows('users')
+    .where({ id })
+    .update({ requests_per_minute: requestsPerMinute, updated_at: now.getTime() })
+}
+
+/** The requests per minute that the user may make. `defaults` are the quotas of the settings. */
+export async function findRateLimit(
+  scope: Scope,
+  { requestsPerMinute }: User,
+  defaults: Quotas,
+): Promise<number> {
+  return requestsPerMinute ?? (await findQuotas(scope, defaults)).requests_per_minute
 }
 
 /** Throws `Refused` when the email is invalid, `EmailTaken` when another user has it. */

@@ -69,7 +69,11 @@ export function createApp(services: AppServices): Koa<RequestState> {
     const quotas = new AccountQuotas({ ...services, quotas: config.quotas })
     const operationServices = { ...services, checkResponse, quotas }
     app.use(onlyBelow('/public', serveOperations(operationServices)))
-    app.use(docsRoutes(config).routes())
+    const limits = {
+      requestsPerMinute: config.quotas.requests_per_minute,
+      requestsInFlight: config.requestsInFlightPerUser,
+    }
+    app.use(docsRoutes({ baseUrl: config.baseUrl, limits }).routes())
     app.use(consoleRoutes(operationServices))
     app.use(homeRoute().routes())
   }

@@ -56,8 +56,8 @@ export interface Config {
   isProduction: boolean
   isSignUpOpen: boolean
   logLevel: string
-  /** Requests per minute of one user, over all their keys. */
-  rateLimitPerMinute: number
+  /** The window of `quotas.requests_per_minute`. Always 60, as in the contract, except in tests. */
+  rateLimitWindowSeconds: number
   /** The most requests of one user that a node works on at once. */
   requestsInFlightPerUser: number
   /** The quotas of an account for which an operator has set no others. */
@@ -271,9 +271,10 @@ export function readConfig(
     isProduction: env.NODE_ENV === 'production',
     isSignUpOpen: env.SIGN_UP === 'on',
     logLevel: env.LOG_LEVEL,
-    rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,
+    rateLimitWindowSeconds: 60,
     requestsInFlightPerUser: env.REQUESTS_IN_FLIGHT_PER_USER,
     quotas: {
+      requests_per_minute: env.RATE_LIMIT_PER_MINUTE,
       records: env.RECORDS_PER_ACCOUNT,
       events_per_day: env.EVENTS_PER_ACCOUNT_AND_DAY,
       export_mib: env.EXPORT_MIB_PER_ACCOUNT,

@@ -15,7 +15,7 @@ import { handlers } from '../generated/handlers.ts'
 import { type OperationId, operations } from '../generated/operations.ts'
 import { isNotImplemented, throwNotImplemented } from '../handlers/call.ts'
 import type { AccountQuotas } from '../operations/account-quota.ts'
-import { etagOf, ifMatchHolds } from '../operations/etag.ts'
+import { assertIfMatch, etagOf } from '../operations/etag.ts'
 import { execute } from '../operations/execute.ts'
 import { idempotencyFingerprints, type KeysInUse } from '../operations/idempotency.ts'
 import { assertPermitted } from '../operations/permissions.ts'
@@ -32,7 +32,10 @@ import { withUpload } from './upload.ts'
 
 interface OperationServices {
   db: Db
-  config: Pick<Config, 'rateLimitPerMinute' | 'requestsInFlightPerUser' | 'isProduction'>
+  config: Pick<
+    Config,
+    'quotas' | 'rateLimitWindowSeconds' | 'requestsInFlightPerUser' | 'isProduction'
+  >
   log: Logger
   now: () => Date
   checkResponse: ResponseChecker
@@ -40,9 +43,10 @@ interface OperationServices {
   quotas: AccountQuotas
 }
 
-const WINDOW_SECONDS = 60
 /** The most requests that one network may send with keys that are well-formed but rejected. */
 const REJECTED_REQUESTS_PER_MINUTE = 120
+
+const BEARER_TOKEN = /^Bearer +([^ ]+)$/i
 
 const operationIds = Object.keys(operations) as OperationId[]
 
@@ -69,10 +73,28 @@ export function serveOperations(services: OperationServices): (ctx: Context) => 
 
 function requireCaller(ctx: Context): Principal {
   if (ctx.state.principal) return ctx.state.principal
-  const message = ctx.state.isSuspended
-    ? 'The account of this API key is suspended.'
-    : 'The API key is missing, malformed or revoked.'
-  return ctx.throw(401, message, { headers: { 'WWW-Authenticate': 'Bearer realm="Muster API"' } })
+  return ctx.throw(401, describeKeyProblem(ctx), {
+    headers: { 'WWW-Authenticate': 'Bearer realm="Muster API"' },
+  })
+}
+
+/** Repeats nothing that the client sent: it may be a secret. */
+function describeKeyProblem(ctx: Context): string {
+  const cure = 'Send the key in the header `Authorization: Bearer mst_…`'
+  const header = ctx.get('Authorization').trim()
+  const token = BEARER_TOKEN.exec(header)?.[1]
+  if (ctx.state.isSuspended) return 'The account of this API key is suspended.'
+  if (token !== undefined)
+    return isWellFormed(token)
+      ? 'The API key is unknown or revoked, or its owner is deactivated.'
+      : 'The API key is malformed. Copy the whole key: it begins with mst_ and ends with _ and six characters.'
+  if (/^Basic /i.test(header)) return `${cure}, not with the scheme Basic.`
+  if (isWellFormed(header))
+    return 'The word Bearer is missing before the API key: `Authorization: Bearer mst_…`.'
+  if (ctx.get('X-API-Key') !== '') return `${cure}, not in X-API-Key.`
+  return header === ''
+    ? `The API key is missing. ${cure}.`
+    : 'The Authorization header must have the form `Bearer mst_…`.'
 }
 
 /** Throws `Refused` in production unless all operations have a handler. */
@@ -102,17 +124,20 @@ function newAuthentication({
   const limit = (name: string, maxRequests: number): RateLimit => ({
     name,
     maxRequests,
-    windowSeconds: WINDOW_SECONDS,
+    windowSeconds: config.rateLimitWindowSeconds,
   })
   const rejectedKeys = newRateLimiter(db, limit('unknown_keys', REJECTED_REQUESTS_PER_MINUTE))
-  const authenticate = countingAuthenticator(db, limit('requests', config.rateLimitPerMinute))
+  const authenticate = countingAuthenticator(
+    db,
+    limit('requests', config.quotas.requests_per_minute),
+  )
   return async (ctx) => {
-    const token = /^Bearer +([^ ]+)$/i.exec(ctx.get('Authorization'))?.[1]
+    const token = BEARER_TOKEN.exec(ctx.get('Authorization'))?.[1]
     if (token === undefined) return
     const found = await authenticate(token)
     if (found && 'principal' in found) {
       ctx.state.principal = found.principal
-      applyRateLimit(ctx, found.rateLimit, now())
+      applyRateLimit(ctx, found.rateLimit, now(), config.rateLimitWindowSeconds)
       return
     }
     // Counts only keys that were looked up in the database.
@@ -125,13 +150,18 @@ function newAuthentication({
   }
 }
 
-function applyRateLimit(ctx: Context, state: RateLimitState, now: Date): void {
+function applyRateLimit(
+  ctx: Context,
+  state: RateLimitState,
+  now: Date,
+  windowSeconds: number,
+): void {
   ctx.set({
     'X-RateLimit-Limit': String(state.limit),
     'X-RateLimit-Remaining': String(state.remaining),
     'X-RateLimit-Reset': String(Math.ceil((now.getTime() + state.msBeforeNext) / 1000)),
     RateLimit: `"default";r=${state.remaining};t=${Math.ceil(state.msBeforeNext / 1000)}`,
-    'RateLimit-Policy': `"default";q=${state.limit};w=${WINDOW_SECONDS}`,
+    'RateLimit-Policy': `"default";q=${state.limit};w=${windowSeconds}`,
   })
   if (!state.allowed) throwTooManyRequests(ctx, state)
 }
@@ -172,13 +202,16 @@ async function run(
       ...principal,
       apiKey: {
         id: principal.keyId,
-        rateLimit: { limit: services.config.rateLimitPerMinute, window_seconds: WINDOW_SECONDS },
+        rateLimit: {
+          limit: principal.requestsPerMinute ?? services.config.quotas.requests_per_minute,
+          window_seconds: services.config.rateLimitWindowSeconds,
+        },
       },
     },
     requestId: ctx.state.requestId,
     traceparent: ctx.state.traceparent,
     mergePatch,
-    isMatch: (current: object) => ifMatchHolds(ifMatch, etagOf(JSON.stringify(current))),
+    assertVersion: (current) => assertIfMatch(ifMatch, etagOf(JSON.stringify(current))),
     idempotency,
     respond(result) {
       sendResult(services, id, ctx, result)

@@ -1,10 +1,13 @@
 import type { Scope } from '../database/scope.ts'
 import { select } from '../database/statements.ts'
+import { REQUESTS_PER_MINUTE } from '../quotas.ts'
 import { MINUTE_MS } from '../time-units.ts'
 import { bucketSql, findSearchableStart } from './traffic.ts'
 
 export interface RateLimitUse {
   user: { id: string; fullName: string }
+  /** The rate limit that an operator has set. Null: the default applies. */
+  requestsPerMinute: number | null
   /** In the busiest minute of the last hour. */
   peakRequests: number
   /** Responses with 429 in the last hour. */
@@ -23,11 +26,13 @@ export async function listRateLimitUse(
   const rows = await select<{
     user_id: string
     full_name: string | null
+    requests_per_minute: number | null
     busiest: number
     refused: number
   }>(
     scope.sql,
-    `select busy.user_id, users.full_name, busy.busiest, busy.refused
+    `select busy.user_id, users.full_name, ${REQUESTS_PER_MINUTE} as requests_per_minute,
+       busy.busiest, busy.refused
      from (
        select user_id, max(requests) as busiest, sum(refused) as refused
        from (
@@ -58,6 +63,7 @@ export async function listRateLimitUse(
   )
   return rows.map((row) => ({
     user: { id: row.user_id, fullName: row.full_name ?? 'A former user' },
+    requestsPerMinute: row.requests_per_minute,
     peakRequests: Number(row.busiest),
     refusedRequests: Number(row.refused),
   }))

@@ -125,6 +125,7 @@ describe('createFirstAccount', () => {
         accountId,
         accessLevel: 'full_access',
         finance: 'write',
+        requestsPerMinute: null,
       },
     })
     const found = await findCredentials(db.read, 'owner@muster.local')

@@ -57,7 +57,7 @@ export const apps = {
     const authenticate = authenticator(db.read)
     const limiter = newRateLimiter(db, {
       name: 'handwritten',
-      maxRequests: config.rateLimitPerMinute,
+      maxRequests: config.quotas.requests_per_minute,
       windowSeconds: 60,
     })
     app.use(identify).use(async (ctx: Context) => {

@@ -90,6 +90,7 @@ describe('account quota', () => {
       new RegExp(
         [
           '^QUOTA +USED +LIMIT',
+          'requests_per_minute +60',
           'records +0 +1000000',
           'events_per_day +0 +1000000',
           'webhooks +0 +50',
@@ -117,6 +118,13 @@ describe('account quota', () => {
     expect(await quota('--records', '-1')).toMatchObject({
       status: 2,
       stderr: expect.stringContaining('Use a whole number, or "default".'),
+    })
+    expect((await quota('--requests-per-minute', '600')).stdout).toMatch(
+      /requests_per_minute +600\n/,
+    )
+    expect(await quota('--requests-per-minute', '0')).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining('Use a whole number from 1 to 1000000000, or "default".'),
     })
   })
 

@@ -9,7 +9,7 @@ const COMMANDS = [
   ...['generate', 'lint [folder]', 'docs', 'diff [base]', 'contract'],
   ...['account create', 'account list', 'account suspend <account>', 'account resume <account>'],
   ...['account quota <account>', 'account delete <account>'],
-  ...['user create', 'user list', 'user update', 'user link', 'user deactivate'],
+  ...['user create', 'user list', 'user update', 'user link', 'user quota', 'user deactivate'],
   ...['key create', 'key list', 'key revoke <id>'],
   ...['webhook create', 'webhook list', 'webhook update <id>', 'webhook delete <id>'],
   ...['webhook disable <id>', 'webhook enable <id>', 'webhook send-missed <id>'],

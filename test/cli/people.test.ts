@@ -162,6 +162,30 @@ describe('user create', () => {
   })
 })
 
+describe('user quota', () => {
+  it('shows, sets and resets the rate limit, and audits each change', async () => {
+    await using muster = await newMuster()
+    const { user_id } = await newAccount(muster)
+    const quota = (...limit: string[]) =>
+      muster.json([
+        ...['user', 'quota', '--email', 'ann@example.com'],
+        ...(limit.length > 0 ? ['--requests-per-minute', ...limit] : []),
+      ])
+    expect(await quota()).toEqual({ user_id, requests_per_minute: 60 })
+    expect(await quota('600')).toEqual({ user_id, requests_per_minute: 600 })
+    expect(await quota()).toEqual({ user_id, requests_per_minute: 600 })
+    await muster.json(['account', 'quota', 'Acme', '--requests-per-minute', '120'])
+    expect(await quota('default')).toEqual({ user_id, requests_per_minute: 120 })
+    const db = openDatabase({ dataDir: muster.dataDir })
+    const entries = await db.read('audit_log').where('action', 'user.quota_changed').orderBy('id')
+    await db.close()
+    expect(entries.map(({ details }) => JSON.parse(details).changes.requests_per_minute)).toEqual([
+      { from: 60, to: 600 },
+      { from: 600, to: 120 },
+    ])
+  })
+})
+
 describe('key create, list and revoke', () => {
   it('creates a key that works until it is revoked, and lists it without its token', async () => {
     await using muster = await newMuster()

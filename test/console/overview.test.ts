@@ -18,7 +18,8 @@ const RATE_LIMIT = 10
 describe('the overview', () => {
   const site = newSite({
     now: () => new Date(NOW),
-    config: { rateLimitPerMinute: RATE_LIMIT, baseUrl: 'http://api.example.com' },
+    environment: { RATE_LIMIT_PER_MINUTE: String(RATE_LIMIT) },
+    config: { baseUrl: 'http://api.example.com' },
   })
   const { app } = site
 
@@ -152,6 +153,7 @@ describe('the overview', () => {
   it('shows the users with the most requests in a minute of the last hour, beside the rate limit', async () => {
     const account = await app.newAccount()
     const jonas = await newConsoleUser(app, account.accountId, { fullName: 'Jonas Weber' })
+    await app.db.write('users').where({ id: jonas.userId }).update({ requests_per_minute: 20 })
     const minute = NOW - (NOW % MINUTE)
     await logRequests(app, account, [
       ...repeat(3, () => ({ at: minute })),
@@ -167,7 +169,7 @@ describe('the overview', () => {
     ])
     const { text } = await (await visitor(app, account)).get('')
     expect(tableOf(text, 'Rate limit')).toEqual([
-      ['Jonas Weber', '9 of 10', '4'],
+      ['Jonas Weber', '9 of 20', '4'],
       ['Test Owner', '3 of 10', '0'],
     ])
   })

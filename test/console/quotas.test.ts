@@ -1,9 +1,14 @@
 /** Pages of the console say which quota of the account refused a change. */
 import { expect, it } from 'vitest'
+import { writeScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
+import { setQuota } from '../../records/quotas.ts'
+import { updateRateLimit } from '../../records/users.ts'
 import { newTask } from '../handlers/new-records.ts'
 import { sharedApp } from '../helpers.ts'
 import { mainForm, mainText, submitForm, withValues } from './forms.ts'
 import { newOwner } from './record-forms.ts'
+import { newAccountOwner, newConsoleUser, visitor } from './visitors.ts'
 
 const app = sharedApp({
   environment: { EVENTS_PER_ACCOUNT_AND_DAY: '2', EXPORTS_UNFINISHED_PER_ACCOUNT: '1' },
@@ -49,4 +54,20 @@ it('an export above the quota of unfinished exports: 429 with the reason', async
   expect(mainText(refused.text)).toContain(
     'Your account has 1 unfinished export, which is the limit.',
   )
+})
+
+it('shows the rate limits that an operator has set', async () => {
+  const { account, owner } = await newAccountOwner(app)
+  const { accountId } = account
+  const person = await newConsoleUser(app, accountId, { role: 'admin', grants: ['api_keys'] })
+  await transaction(app.db, async (trx) => {
+    const scope = writeScope(trx, accountId)
+    await setQuota(scope, 'requests_per_minute', 600)
+    await updateRateLimit(scope, person.userId, 1_200, new Date())
+  })
+  expect((await owner.get('/settings')).text).toContain('600 requests per minute and user')
+  expect((await owner.get(`/people/${account.userId}`)).text).toContain('600 requests per minute')
+  expect((await owner.get(`/people/${person.userId}`)).text).toContain('1,200 requests per minute')
+  const newKey = await (await visitor(app, person)).get('/api-keys/new')
+  expect(newKey.text).toContain('1,200 requests per minute')
 })

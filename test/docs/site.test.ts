@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join, normalize, relative } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest'
 import { parse } from 'yaml'
 import { eventTypes } from '../../generated/events.ts'
 import contract from '../../generated/openapi.json' with { type: 'json' }
@@ -324,6 +324,14 @@ describe('the contracts', () => {
     })
     expect(headers.get('access-control-allow-origin')).toBe('*')
   })
+})
+
+test('pages show the limits that the service enforces', () => {
+  const text = (path: string) => site.get(`${app.url}/docs/${path}`)?.text ?? ''
+  expect(text('operations/createTask')).toContain('1000000 requests in 60 s')
+  expect(text('guides/rate-limits')).toMatch(
+    /allows each user 1000000 requests per minute and 1000 requests in\s+progress/,
+  )
 })
 
 describe('muster docs', () => {

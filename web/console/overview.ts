@@ -227,8 +227,8 @@ function linkedCount(value: number, to: string, limit = Number.POSITIVE_INFINITY
 
 function rateLimitCard({ config }: Visit, use: RateLimitUse[]): Content {
   if (use.length === 0) return false
-  const limit = config.rateLimitPerMinute
-  const rows = use.map(({ user, peakRequests, refusedRequests }) => {
+  const rows = use.map(({ user, peakRequests, refusedRequests, requestsPerMinute }) => {
+    const limit = requestsPerMinute ?? config.quotas.requests_per_minute
     const to = `/requests?range=1h&user=${user.id}`
     const peakMeter = limitMeter(peakRequests / limit, refusedRequests > 0)
     return {

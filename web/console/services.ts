@@ -13,7 +13,6 @@ export interface ConsoleConfig {
   baseUrl: string
   secretKeys: SecretKeys
   isSignUpOpen: boolean
-  rateLimitPerMinute: number
   quotas: Quotas
   webhookAllowedRanges: Cidr[]
   webhookRetryDelaysMs: number[]

@@ -11,6 +11,14 @@ export interface SiteOptions {
   edition: 'server' | 'static'
   /** The folder with the contracts, docs/ and CHANGELOG.md. Default: this copy of Muster. */
   root?: string
+  /** The limits of the running service. */
+  limits?: ServiceLimits
+}
+
+/** They apply to each user. An operator can set other rate limits for accounts and users. */
+export interface ServiceLimits {
+  requestsPerMinute: number
+  requestsInFlight: number
 }
 
 export interface DocsPage {

@@ -3,18 +3,14 @@ import Router from '@koa/router'
 import type { Context } from 'koa'
 import { type Asset, CACHE_FOREVER, sendAsset, toAsset } from '../shared/assets.ts'
 import { CONTRACT_FILES } from './assets.ts'
+import type { SiteOptions } from './page.ts'
 import type { Site } from './site.ts'
 
 const MINUTE_S = 60
 /** No page has a path of more segments. Longer paths get the plain 404 of the API. */
 const MAX_PATH_SEGMENTS = 3
 
-interface DocsOptions {
-  /** The URL at which clients reach the service. */
-  baseUrl: string
-  /** The folder of the contracts. Default: this copy of Muster. */
-  root?: string
-}
+type DocsOptions = Omit<SiteOptions, 'edition'>
 
 export function docsRoutes(options: DocsOptions): Router {
   const docs = new DocsServer(options)
@@ -36,8 +32,8 @@ class DocsServer {
   readonly #pages = new Map<string, Asset>()
   #site: Promise<Site> | undefined
 
-  constructor({ baseUrl, root }: DocsOptions) {
-    this.#options = { baseUrl: baseUrl.replace(/\/$/, ''), root }
+  constructor(options: DocsOptions) {
+    this.#options = { ...options, baseUrl: options.baseUrl.replace(/\/$/, '') }
   }
 
   async servePage(ctx: Context): Promise<void> {

@@ -1,7 +1,7 @@
 /** The form of a new API key, and the page that shows its token once. */
 import { issueApiKey } from '../../../auth/api-key.ts'
 import type { WriteScope } from '../../../records/database/scope.ts'
-import type { Permission } from '../../../records/users.ts'
+import { findRateLimit, type Permission } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
 import { type Errors, formPage, hasErrors } from '../form-fields.ts'
 import { count } from '../format.ts'
@@ -22,9 +22,13 @@ const FINANCE_ACCESS: Record<Permission, string> = {
   write: 'It can access payments because you have Finance access.',
 }
 
-export function newKeyPage(visit: Visit, errors: Errors = {}, problem?: string): ConsolePage {
-  const { form: input, user, config } = visit
-  const limit = count(config.rateLimitPerMinute)
+export async function newKeyPage(
+  visit: Visit,
+  errors: Errors = {},
+  problem?: string,
+): Promise<ConsolePage> {
+  const { form: input, user, config, scope } = visit
+  const limit = count(await findRateLimit(scope, user, config.quotas))
   const values = {
     name: input.get('name') ?? '',
     accessLevel: input.get('access_level') ?? 'read_only',

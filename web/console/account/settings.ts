@@ -4,7 +4,7 @@ import { FILE_DAYS } from '../../../records/file-jobs.ts'
 import { deleteInvitations } from '../../../records/invitations.ts'
 import { parseName } from '../../../records/names.ts'
 import { listJoinedIds } from '../../../records/passwords.ts'
-import { countUse, findQuotas, type QuotaName, quotaNames } from '../../../records/quotas.ts'
+import { countUse, findQuotas, type Quotas, type QuotaUse } from '../../../records/quotas.ts'
 import { listUsers, transferOwnership, type User } from '../../../records/users.ts'
 import { type Html, html } from '../../shared/html.ts'
 import { limitMeter } from '../charts.ts'
@@ -45,7 +45,8 @@ const accountTarget = ({ account }: Visit) =>
   ({ type: 'account', id: account.id, name: account.name }) as const
 
 async function settingsPage(visit: Visit, errors: Errors = {}): Promise<ConsolePage> {
-  const { account, form: input } = visit
+  const { account, form: input, scope, config, now } = visit
+  const [quotas, use] = await Promise.all([findQuotas(scope, config.quotas), countUse(scope, now)])
   const field = typedFields(input, errors)
   return {
     title: 'Settings',
@@ -71,13 +72,13 @@ async function settingsPage(visit: Visit, errors: Errors = {}): Promise<ConsoleP
           </p>
           <p>${buttonLink('/settings/transfer', 'Transfer ownership')}</p>`,
       ),
-      await quotasCard(visit),
-      card('Limits and retention', facts(serviceFacts(visit))),
+      quotasCard(quotas, use),
+      card('Limits and retention', facts(serviceFacts(visit, quotas))),
     ],
   }
 }
 
-const QUOTAS: Record<QuotaName, string> = {
+const QUOTAS: Record<keyof QuotaUse, string> = {
   records: 'Records',
   events_per_day: 'Events today (UTC)',
   webhooks: 'Webhooks',
@@ -89,9 +90,9 @@ const QUOTAS: Record<QuotaName, string> = {
 }
 
 /** The quotas, which the operator of the service sets, and how much of them is used. */
-async function quotasCard({ scope, config, now }: Visit): Promise<Html> {
-  const [quotas, use] = await Promise.all([findQuotas(scope, config.quotas), countUse(scope, now)])
-  const rows = quotaNames.map((name): Fact => [QUOTAS[name], quotaUse(use[name], quotas[name])])
+function quotasCard(quotas: Quotas, use: QuotaUse): Html {
+  const names = Object.keys(QUOTAS) as (keyof QuotaUse)[]
+  const rows = names.map((name): Fact => [QUOTAS[name], quotaUse(use[name], quotas[name])])
   const text = 'Changes beyond a quota are refused. Ask the operator of this service for more.'
   return card('Quotas', [facts(rows), html`<p class="muted">${text}</p>`])
 }
@@ -103,8 +104,8 @@ function quotaUse(use: number, limit: number): Html {
 }
 
 /** The ID of the account, and the limits of the service. */
-function serviceFacts({ config, account }: Visit): Fact[] {
-  const { rateLimitPerMinute, retentionDays } = config
+function serviceFacts({ config, account }: Visit, { requests_per_minute }: Quotas): Fact[] {
+  const { retentionDays } = config
   const attempts = counted(config.webhookRetryDelaysMs.length + 1, 'attempt')
   const fileDays = counted(FILE_DAYS, 'day')
   const timeoutSeconds = config.webhookTimeoutMs / 1_000
@@ -113,7 +114,7 @@ function serviceFacts({ config, account }: Visit): Fact[] {
     ['API URL', code(`${config.baseUrl}/public/v1`)],
     [
       'Rate limit',
-      `${counted(rateLimitPerMinute, 'request')} per minute and user, over all their API keys`,
+      `${counted(requests_per_minute, 'request')} per minute and user, over all their API keys`,
     ],
     ['Webhooks', `Up to ${attempts} per delivery; attempts time out after ${timeoutSeconds} s`],
     ['Events', `Kept for ${counted(retentionDays.events, 'day')}, with their deliveries`],

@@ -169,6 +169,7 @@ const DESCRIBERS: Record<string, Describer> = {
   'user.password_reset': () => 'Reset their password with a link',
   'user.renamed': () => 'Changed their name',
   'user.email_changed': () => 'Changed their email',
+  'user.quota_changed': (entry) => html`Changed the rate limit of ${targetLink(entry)}`,
   'user.access_changed': (entry) => html`Changed the access of ${targetLink(entry)}`,
   'user.deactivated': (entry) => html`Deactivated ${targetLink(entry)}`,
   'user.reactivated': (entry) => html`Reactivated ${targetLink(entry)}`,

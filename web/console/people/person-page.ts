@@ -7,6 +7,7 @@ import { changesBetween } from '../../../records/audit-log.ts'
 import { deleteInvitation } from '../../../records/invitations.ts'
 import {
   deleteInvitedUser,
+  findRateLimit,
   findUser,
   type User,
   updateAccess,
@@ -51,7 +52,11 @@ export const personRoutes: Route[] = [
 ]
 
 async function personPage(visit: Visit, person: Person, errors: Errors = {}): Promise<ConsolePage> {
-  const keys = await listApiKeys(visit.scope, person.id)
+  const { scope, config } = visit
+  const [keys, rateLimit] = await Promise.all([
+    listApiKeys(scope, person.id),
+    findRateLimit(scope, person, config.quotas),
+  ])
   const activeKeys = keys.filter(({ revokedAt }) => revokedAt === null).length
   const isOwnPage = person.role === 'owner'
   return {
@@ -61,14 +66,18 @@ async function personPage(visit: Visit, person: Person, errors: Errors = {}): Pr
     status: formStatus(errors),
     isNarrow: true,
     body: [
-      card('', personFacts(person, activeKeys, visit.now)),
+      card('', personFacts(person, { activeKeys, rateLimit }, visit.now)),
       isOwnPage ? ownerCard() : accessCard(visit, person, errors),
       !isOwnPage && membershipCard(person, visit.now),
     ],
   }
 }
 
-function personFacts(person: Person, activeKeys: number, now: Date): Html {
+function personFacts(
+  person: Person,
+  { activeKeys, rateLimit }: { activeKeys: number; rateLimit: number },
+  now: Date,
+): Html {
   const { id, email, role, hasJoined, createdAt } = person
   const keys = html`<a href="/console/api-keys">${counted(activeKeys, 'key')}</a>`
   const history = html`<a href="/console/audit-log?user=${id}">Actions by this user</a> ·
@@ -79,6 +88,7 @@ function personFacts(person: Person, activeKeys: number, now: Date): Html {
     [hasJoined ? 'Added' : 'Invited', timeElement(createdAt, now)],
     (!hasJoined || hasOpenLink(person, now)) && ['Link', linkExpiry(person, now)],
     ['API keys', activeKeys === 0 ? 'None' : keys],
+    ['Rate limit', `${counted(rateLimit, 'request')} per minute`],
     ['History', history],
   ])
 }

@@ -86,6 +86,7 @@ type Fact = [label: Content, value: Content]
 
 export function listFacts(context: PageContext, operation: Operation): Fact[] {
   const { id, rateLimit, parameters } = operation
+  const limit = context.options.limits?.requestsPerMinute ?? rateLimit.limit
   const hasParameter = (name: string) => parameters.some((parameter) => parameter.name === name)
   const guideLink = (name: string, text: string) =>
     context.guides.some((guide) => guide.id === `guides/${name}`)
@@ -96,7 +97,7 @@ export function listFacts(context: PageContext, operation: Operation): Fact[] {
     [guideLink('authentication', 'Key'), requiredKey(operation)],
     [
       guideLink('rate-limits', 'Rate limit'),
-      `${rateLimit.limit} requests in ${rateLimit.windowSeconds} s, shared with the user's other requests`,
+      `${limit} requests in ${rateLimit.windowSeconds} s, shared with the user's other requests`,
     ],
     hasParameter('Idempotency-Key') && [
       guideLink('idempotency', 'Idempotency'),

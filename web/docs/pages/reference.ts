@@ -54,7 +54,17 @@ function operationList(context: PageContext, operations: Operation[]): Html {
 
 export function rateLimitReference(context: PageContext): Html {
   const headers = context.api.headers.filter(({ name }) => /ratelimit|retry-after/i.test(name))
-  return headerList(context, headers)
+  return html`${limitsOfService(context)}${headerList(context, headers)}`
+}
+
+function limitsOfService({ options: { limits }, link }: PageContext): Content {
+  if (limits === undefined) return undefined
+  const { requestsPerMinute, requestsInFlight } = limits
+  return html`<p>
+    This service allows each user ${requestsPerMinute} requests per minute and ${requestsInFlight} requests in
+    progress. The operator can set another rate limit for you or your account:
+    <a href="${link('operations/getMe')}"><code>GET /public/v1/me</code></a> shows it.
+  </p>`
 }
 
 /** The filters and sorts of each list. */
