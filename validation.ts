@@ -1,4 +1,5 @@
 /** Checks values with the generated validators, and turns their errors into sentences. */
+import { domainToASCII } from 'node:url'
 import type { ErrorObject } from 'ajv'
 import { type FieldErrors, InvalidInput } from './errors.ts'
 import type { QueryParameter } from './generated/operations.ts'
@@ -12,7 +13,7 @@ export function assertValid(
   fieldOf: (path: string[]) => string = (path) => path.join('.'),
 ): void {
   if (validator(value)) return
-  throw new InvalidInput(fieldErrors(validator.errors ?? [], fieldOf))
+  throw new InvalidInput(fieldErrors(validator.errors ?? [], value, fieldOf))
 }
 
 /** Converts a query parameter to its type in the contract: integers to numbers, comma lists to
@@ -28,7 +29,11 @@ export function convertParameter(value: string, type: QueryParameter['type'] | u
 /** More errors make a response longer, but not more helpful. */
 const MAX_ERRORS = 100
 
-function fieldErrors(errors: ErrorObject[], fieldOf: (path: string[]) => string): FieldErrors {
+function fieldErrors(
+  errors: ErrorObject[],
+  value: unknown,
+  fieldOf: (path: string[]) => string,
+): FieldErrors {
   // No prototype, so that "constructor" and "__proto__" are ordinary names.
   const fields: FieldErrors = Object.create(null)
   const alternativeTypes = new Map<string, string[]>()
@@ -39,7 +44,7 @@ function fieldErrors(errors: ErrorObject[], fieldOf: (path: string[]) => string)
       alternativeTypes.set(field, [...earlier, ...[error.params.type].flat()])
       continue
     }
-    const message = toMessage(error, alternativeTypes.get(field))
+    const message = toMessage(error, invalidText(error, value), alternativeTypes.get(field))
     if (message === undefined) continue
     const isFieldOrPart = (name: string): boolean => name === field || name.startsWith(`${field}.`)
     // An earlier error of one of the alternatives is clearer than that of the whole `oneOf`.
@@ -53,11 +58,22 @@ function fieldErrors(errors: ErrorObject[], fieldOf: (path: string[]) => string)
   return fields
 }
 
-function toPath(error: ErrorObject): string[] {
-  const path = error.instancePath
+function instancePath(error: ErrorObject): string[] {
+  return error.instancePath
     .split('/')
     .slice(1)
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+}
+
+/** The invalid part of the value, if it is text. */
+function invalidText(error: ErrorObject, value: unknown): string {
+  let part = value
+  for (const name of instancePath(error)) part = (part as Record<string, unknown>)[name]
+  return typeof part === 'string' ? part : ''
+}
+
+function toPath(error: ErrorObject): string[] {
+  const path = instancePath(error)
   const name = error.params.missingProperty ?? error.params.additionalProperty
   return name === undefined ? path : [...path, String(name)]
 }
@@ -74,18 +90,34 @@ const TYPES: Record<string, string> = {
 
 const DATE_TIME = 'must be an RFC 3339 date and time, for example 2026-03-02T09:30:00Z.'
 
-const FORMATS: Record<string, string> = {
-  uuid: 'must be a UUID.',
-  email: 'must be an email address.',
-  'date-time': DATE_TIME,
+const FORMATS: Record<string, (value: string) => string> = {
+  uuid: () => 'must be a UUID.',
+  email: emailMessage,
+  'date-time': dateTimeMessage,
+}
+
+/** RFC 5321 allows ASCII only. RFC 6531 extends it, but not every mail server does. */
+function emailMessage(value: string): string {
+  const notAscii = /\P{ASCII}/u
+  if (!notAscii.test(value)) return 'must be an email address.'
+  const [local = '', domain = ''] = value.split('@')
+  const ascii = domainToASCII(domain)
+  const cure = ascii === '' || notAscii.test(local) ? '' : ` Write ${local}@${ascii}.`
+  return `must be an email address of ASCII characters.${cure}`
+}
+
+function dateTimeMessage(value: string): string {
+  if (/^[03-9]\d{3}-\d{2}-\d{2}T/.test(value)) return 'must be in the years 1000 to 2999.'
+  return / \d{2}:\d{2}$/.test(value) ? `${DATE_TIME} In a URL, write + as %2B.` : DATE_TIME
 }
 
 const EMPTY = 'must not be empty.'
 const BLANK = 'must not be only white space.'
 
 /** Messages by the exact pattern in openapi.yaml. */
-const PATTERNS: Record<string, string> = {
-  '^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$': DATE_TIME,
+const PATTERNS: Record<string, string | ((value: string) => string)> = {
+  '^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$':
+    dateTimeMessage,
   '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$':
     'must be 1 to 64 letters, digits, _, . and -, and begin with a letter, digit or _.',
   '^\\s*[^\\s\\x00][^\\x00]*$': BLANK,
@@ -103,6 +135,7 @@ function isTypeOfAlternative({ keyword, schemaPath }: ErrorObject): boolean {
  *  clearer. `alternativeTypes` are the types that `oneOf` accepts. */
 function toMessage(
   { keyword, params, message }: ErrorObject,
+  value: string,
   alternativeTypes: string[] | undefined,
 ): string | undefined {
   switch (keyword) {
@@ -118,11 +151,11 @@ function toMessage(
     case 'oneOf':
       return alternativeTypes ? formatTypes(alternativeTypes) : 'is not valid.'
     case 'enum':
-      return `must be one of ${params.allowedValues.map(String).join(', ')}.`
+      return enumMessage(params.allowedValues.map(String), value)
     case 'format':
-      return FORMATS[params.format] ?? `must have the format ${params.format}.`
+      return FORMATS[params.format]?.(value) ?? `must have the format ${params.format}.`
     case 'pattern':
-      return PATTERNS[params.pattern] ?? 'has an invalid format.'
+      return patternMessage(params.pattern, value)
     case 'minLength':
       return params.limit === 1 ? EMPTY : `must have at least ${params.limit} characters.`
     case 'maxLength':
@@ -146,4 +179,27 @@ function toMessage(
 
 function formatTypes(types: string[]): string {
   return `must be ${types.map((type) => TYPES[type] ?? type).join(' or ')}.`
+}
+
+function patternMessage(pattern: string, value: string): string {
+  const message = PATTERNS[pattern] ?? 'has an invalid format.'
+  return typeof message === 'string' ? message : message(value)
+}
+
+/** More values make a message longer, but not more helpful. */
+const MAX_LISTED_VALUES = 50
+
+function enumMessage(allowed: string[], value: string): string {
+  if (allowed.length <= MAX_LISTED_VALUES) return `must be one of ${allowed.join(', ')}.`
+  const nearest = findNearest(allowed, value.toUpperCase())
+  const hint = nearest === undefined ? '' : ` Did you mean ${nearest}?`
+  return `is not one of the ${allowed.length} possible values.${hint}`
+}
+
+/** The code with the most characters in the same places: all of them, or all but one. */
+function findNearest(codes: string[], value: string): string | undefined {
+  const differences = (code: string): number =>
+    [...code].filter((character, index) => character !== value[index]).length
+  const [nearest] = codes.toSorted((one, other) => differences(one) - differences(other))
+  return nearest !== undefined && differences(nearest) <= 1 ? nearest : undefined
 }

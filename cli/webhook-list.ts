@@ -1,7 +1,7 @@
 import type { Db } from '../records/database/open.ts'
 import { readScope } from '../records/database/scope.ts'
 import { findWebhookHealth, type WebhookHealth } from '../records/reports/webhook-health.ts'
-import { listWebhooks, type Webhook } from '../records/webhooks.ts'
+import { listWebhooks, readableUrl, type Webhook } from '../records/webhooks.ts'
 import { type Columns, databaseCommand, listOutput } from './commands.ts'
 import { lookUpAccountIds } from './lookup.ts'
 import { formatTime } from './shell.ts'
@@ -100,6 +100,6 @@ const COLUMNS: Columns<ListedWebhook> = {
     const mayBeMore = waiting === health.undelivered.countedUpTo
     return `${waiting}${mayBeMore ? '+' : ''}`
   },
-  URL: ({ webhook }) => webhook.url,
+  URL: ({ webhook }) => readableUrl(webhook.url),
   EVENTS: ({ webhook }) => webhook.eventTypes.join(','),
 }

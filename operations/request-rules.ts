@@ -21,6 +21,12 @@ export function assertBodyRules<Id extends OperationId>(id: Id, body: unknown): 
   BODY_RULES[id]?.(body as Body<Id>)
 }
 
+/** Throws `InvalidInput` on `field`. No email has a space, but `+` in a URL stands for one. */
+export function assertEmailFilter(email: unknown, field: string): void {
+  if (typeof email === 'string' && email.includes(' '))
+    throw new InvalidInput({ [field]: ['must not contain a space. In a URL, write + as %2B.'] })
+}
+
 /** Throws `InvalidInput` on `field` for a sort that names a field twice. */
 export function assertDistinctSorts(sorts: unknown, field: string): void {
   if (!Array.isArray(sorts)) return

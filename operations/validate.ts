@@ -4,7 +4,12 @@ import type { OperationId } from '../generated/operations.ts'
 import * as validators from '../generated/validators.js'
 import type { ValidInput } from '../handlers/call.ts'
 import { assertValid } from '../validation.ts'
-import { assertBodyRules, assertDistinctSorts, assertOnePage } from './request-rules.ts'
+import {
+  assertBodyRules,
+  assertDistinctSorts,
+  assertEmailFilter,
+  assertOnePage,
+} from './request-rules.ts'
 
 /** The input of a client or a form, before validation. All text in the input is storable: see
  *  operations/storable.ts. */
@@ -30,6 +35,7 @@ export function validate<Id extends OperationId>(
   assertOnePage(query)
   assertValid(paramValidators.query, query, ([name = '']) => spell(name))
   assertDistinctSorts(query.sort, spell('sort'))
+  assertEmailFilter(query['filter[email]'], spell('filter[email]'))
   if (paramValidators.headers && headers) {
     const { names, validator } = paramValidators.headers
     assertValid(

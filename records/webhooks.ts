@@ -1,3 +1,4 @@
+import { domainToUnicode } from 'node:url'
 import { Refused } from '../errors.ts'
 import { lockAccount } from './accounts.ts'
 import type { AuditTarget } from './audit-log.ts'
@@ -153,7 +154,15 @@ export async function findWebhookNames(scope: Scope, ids: string[]): Promise<Map
 
 /** The description, or the URL without its scheme. */
 export function webhookName({ url, description }: Pick<Webhook, 'url' | 'description'>): string {
-  return description === '' ? url.replace(/^https?:\/\//, '') : description
+  return description === '' ? readableUrl(url).replace(/^https?:\/\//, '') : description
+}
+
+/** The URL with its host as people write it: `bücher.example`, not `xn--bcher-kva.example`. */
+export function readableUrl(url: string): string {
+  const { hostname } = new URL(url)
+  return hostname.includes('xn--')
+    ? url.replace(hostname, domainToUnicode(hostname) || hostname)
+    : url
 }
 
 export function webhookTarget(webhook: Webhook): AuditTarget {

@@ -211,7 +211,7 @@ async function run(
     requestId: ctx.state.requestId,
     traceparent: ctx.state.traceparent,
     mergePatch,
-    assertVersion: (current) => assertIfMatch(ifMatch, etagOf(JSON.stringify(current))),
+    assertMatch: (current) => assertIfMatch(ifMatch, etagOf(JSON.stringify(current))),
     idempotency,
     respond(result) {
       sendResult(services, id, ctx, result)

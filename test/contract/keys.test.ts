@@ -10,19 +10,28 @@ const http = sharedHttp()
 
 describe('API key', () => {
   const wrong = {
-    'no key': undefined,
-    'an empty header': '',
-    'another scheme': 'Basic abc',
-    'a malformed key': 'Bearer mst_short',
-    'a key with a wrong checksum': `Bearer mst_${'a'.repeat(43)}_000000`,
-  }
-  test.each(Object.entries(wrong))('%s → 401 with WWW-Authenticate', async (_, header) => {
-    const answer = await http.app.call('GET', PARTICIPANTS, {
-      headers: header === undefined ? {} : { Authorization: header },
-    })
-    assertError(answer, 401)
-    expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer/)
-  })
+    'no key': [{}, 'The API key is missing.'],
+    'an empty header': [{ Authorization: '' }, 'The API key is missing.'],
+    'a scheme without a key': [{ Authorization: 'Bearer ' }, 'must have the form'],
+    'another scheme': [{ Authorization: 'Basic abc' }, 'not with the scheme Basic'],
+    'a key without a scheme': [{ Authorization: newApiKey().token }, 'The word Bearer is missing'],
+    'another header': [{ 'X-API-Key': newApiKey().token }, 'not in X-API-Key'],
+    'a malformed key': [{ Authorization: 'Bearer mst_short' }, 'malformed'],
+    'a key with a wrong checksum': [
+      { Authorization: `Bearer mst_${'a'.repeat(43)}_000000` },
+      'malformed',
+    ],
+    'an unknown key': [{ Authorization: `Bearer ${newApiKey().token}` }, 'unknown or revoked'],
+  } as const
+  test.each(Object.entries(wrong))(
+    '%s → 401 with WWW-Authenticate',
+    async (_, [headers, message]) => {
+      const answer = await http.app.call('GET', PARTICIPANTS, { headers })
+      assertError(answer, 401)
+      expect(answer.body.message).toContain(message)
+      expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer/)
+    },
+  )
 
   test.each(operationIds)('%s without a key → 401, before any other check', async (id) => {
     const { path, method } = operations[id]

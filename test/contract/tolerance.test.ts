@@ -60,10 +60,21 @@ describe('a parameter with several values', () => {
     ['filter[email][]=a', 'filter[email][]', 'is not a recognised field'],
     ['page[size]=1&page[size]=2', 'page[size]', 'must appear only once'],
     ['filter[status][0]=active', 'filter[status][0]', 'is not a recognised field'],
+    ['filter[email]=a+b@example.com', 'filter[email]', 'write + as %2B'],
+    ['filter[created_after]=2026-03-02T09:30:00+02:00', 'filter[created_after]', 'write + as %2B'],
   ])('%s → 422 on %s', async (query, field, message) => {
     const { status, body } = await client.get(`/participants?${query}`)
     expect([status, Object.keys(body.errors)]).toEqual([422, [field]])
     expect(body.errors[field].join()).toContain(message)
+  })
+
+  test('filter[email] with %2B → the participant', async () => {
+    const { body } = await client.post('/participants', {
+      full_name: 'B',
+      email: 'a+b@example.com',
+    })
+    const found = await client.get('/participants?filter[email]=a%2Bb@example.com')
+    expect(found.body.data).toEqual([body])
   })
 
   const lists = operationIds.flatMap((id) => {

@@ -18,7 +18,7 @@ export const beyond: Section = {
       quote: '2. the rate limit and the requests in progress: 429',
       tests: [
         'test/contract/order-of-checks.test.ts > 2. a request above the rate limit: 429, unless it has no valid key',
-        'test/contract/requests-in-flight.test.ts > a request above the limit: 429, until one of the others has ended',
+        'test/contract/requests-in-flight.test.ts > a request above the limit waits for two seconds, and then gets 429',
       ],
     },
     {

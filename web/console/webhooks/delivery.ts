@@ -7,7 +7,7 @@ import {
   resendDelivery,
   retryDelivery,
 } from '../../../records/delivery-commands.ts'
-import { type Webhook, webhookTarget } from '../../../records/webhooks.ts'
+import { readableUrl, type Webhook, webhookTarget } from '../../../records/webhooks.ts'
 import { html } from '../../shared/html.ts'
 import { parseRowView } from '../expandable-row.ts'
 import {
@@ -53,7 +53,7 @@ async function deliveryPage(visit: Visit): Promise<ConsolePage> {
     view === 'closed' ? undefined : await deliveryDetail(visit, webhook, delivery, view)
   return {
     title: delivery.eventType,
-    lead: html`To <bdi class="mono">${webhook.url}</bdi>`,
+    lead: html`To <bdi class="mono">${readableUrl(webhook.url)}</bdi>`,
     crumbs: webhookCrumbs(webhook),
     body: card('', row && deliveriesTable(visit, webhook, [{ ...row, view, detail }])),
   }

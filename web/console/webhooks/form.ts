@@ -3,7 +3,7 @@ import { Refused } from '../../../errors.ts'
 import { eventTypes } from '../../../generated/events.ts'
 import { parseName } from '../../../records/names.ts'
 import { type Ordering, orderings } from '../../../records/subscriptions.ts'
-import type { Webhook } from '../../../records/webhooks.ts'
+import { readableUrl, type Webhook } from '../../../records/webhooks.ts'
 import {
   assertHeader,
   type HeaderChange,
@@ -49,7 +49,7 @@ const STORED_VALUE = '••••••••'
 
 export function toWebhookInput(webhook: Webhook): WebhookInput {
   const headers = webhook.headerNames.map((name) => `${name}: ${STORED_VALUE}`).join('\n')
-  return { ...webhook, headers }
+  return { ...webhook, url: readableUrl(webhook.url), headers }
 }
 
 export function readWebhookForm(form: URLSearchParams): WebhookInput {

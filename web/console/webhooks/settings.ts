@@ -4,6 +4,7 @@ import {
   deleteWebhook,
   disableWebhook,
   enableWebhook,
+  readableUrl,
   type Webhook,
   webhookName,
   webhookTarget,
@@ -70,7 +71,7 @@ function configuration(webhook: Webhook, creator: string, now: Date): Html {
   const chips = (names: string[]): Html => html`<span class="event-chips">${names.map(code)}</span>`
   const none = html`<span class="muted">None</span>`
   return facts([
-    ['URL', html`<bdi class="mono">${url}</bdi>`],
+    ['URL', html`<bdi class="mono">${readableUrl(url)}</bdi>`],
     ['Description', description === '' ? none : html`<bdi>${description}</bdi>`],
     ['Events', eventTypes.includes('*') ? 'All, including types added later' : chips(eventTypes)],
     ['Headers', headerNames.length === 0 ? none : chips(headerNames)],
@@ -140,7 +141,7 @@ function disableButton({ id }: Webhook): Html {
 function deleteButton({ id, url }: Webhook): Html {
   return confirmButton('Delete …', {
     title: 'Delete this webhook?',
-    text: html`Nothing more is sent to <bdi class="mono">${url}</bdi>. Scheduled retries are
+    text: html`Nothing more is sent to <bdi class="mono">${readableUrl(url)}</bdi>. Scheduled retries are
       cancelled and its delivery log is no longer shown. You cannot undo this.`,
     body: actionForm({ to: `/webhooks/${id}/delete`, label: 'Delete webhook', style: 'danger' }),
   })

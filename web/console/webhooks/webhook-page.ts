@@ -1,6 +1,6 @@
 /** Builds the two pages of a webhook, deliveries and settings, which share their head. */
 import type { WebhookHealth } from '../../../records/reports/webhook-health.ts'
-import { type Webhook, webhookName } from '../../../records/webhooks.ts'
+import { readableUrl, type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { type Content, html } from '../../shared/html.ts'
 import { type ConsolePage, canManageWebhooks, type Visit } from '../page.ts'
 import { actionForm, copyButton, tabs } from '../ui.ts'
@@ -26,7 +26,7 @@ export async function webhookPage(
     title: webhookName(webhook),
     lead: html`<span class="webhook-head">
       ${reloadedHealthPill(health, isSecretUnreadable)}
-      <bdi class="mono">${webhook.url}</bdi>
+      <bdi class="mono">${readableUrl(webhook.url)}</bdi>
       ${copyButton(webhook.url, 'URL')}
     </span>`,
     crumbs: [{ label: 'Webhooks', to: '/webhooks' }],

@@ -1,6 +1,6 @@
 /** The list of webhooks. */
 import { findWebhookHealth, type WebhookHealth } from '../../../records/reports/webhook-health.ts'
-import { listWebhooks, type Webhook, webhookName } from '../../../records/webhooks.ts'
+import { listWebhooks, readableUrl, type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { duration, formatMoment } from '../format.ts'
 import {
@@ -105,7 +105,8 @@ function webhooksTable(
 function nameCell(webhook: Webhook): Html {
   const name = html`<bdi>${webhookName(webhook)}</bdi>`
   const link = html`<a href="/console/webhooks/${webhook.id}">${name}</a>`
-  const url = webhook.description !== '' && html`<span class="mono">${webhook.url}</span>`
+  const url =
+    webhook.description !== '' && html`<span class="mono">${readableUrl(webhook.url)}</span>`
   return twoLines(link, url, 'webhook-name')
 }
 
