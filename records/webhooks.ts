@@ -89,6 +89,18 @@ export class TooManyHeaders extends Refused {
 
 const MAX_HEADERS = 20
 
+/** Otherwise, a user who may change the URL could read the values of headers: on a server of their
+ *  own. */
+export class HeadersOfOtherHost extends Refused {
+  override name = 'HeadersOfOtherHost'
+  constructor(names: string[]) {
+    super(
+      'The URL leads to another host, which must not get the stored values of headers. ' +
+        `Enter them again, or remove the headers: ${names.join(', ')}.`,
+    )
+  }
+}
+
 export interface NewWebhook {
   url: string
   description: string
@@ -200,17 +212,22 @@ interface WebhookChange {
   headers?: SealedHeaderChange
 }
 
-/** Throws `TooManyHeaders`. */
+/** Throws `TooManyHeaders` and `HeadersOfOtherHost`. */
 export async function updateWebhook(
   scope: WriteScope,
   id: string,
   { url, description, eventTypes, ordering, headers }: WebhookChange,
   now: Date,
 ): Promise<Webhook | undefined> {
-  const before = url === undefined ? undefined : await findWebhook(scope, id)
-  if (before && before.url !== url) await endOutage(scope.sql, id)
+  // Locked, so that concurrent changes of two headers are both stored.
+  const before: WebhookRow | undefined = await notDeleted(scope)
+    .where({ id })
+    .forNoKeyUpdate()
+    .first()
+  if (!before) return undefined
+  if (url !== undefined && before.url !== url) await endOutage(scope.sql, id)
   const event_types = eventTypes && JSON.stringify(eventTypes)
-  const headers_encrypted = headers && JSON.stringify(await mergeHeaders(scope, id, headers))
+  const headers_encrypted = JSON.stringify(mergeHeaders(before, url ?? before.url, headers))
   return updateColumns(scope, id, now, {
     url,
     description,
@@ -220,25 +237,25 @@ export async function updateWebhook(
   })
 }
 
-/** Locks the webhook, so that concurrent changes of two headers are both stored. */
-async function mergeHeaders(
-  scope: WriteScope,
-  id: string,
-  change: SealedHeaderChange,
-): Promise<SealedHeaderChange> {
-  const row: Pick<WebhookRow, 'headers_encrypted'> | undefined = await notDeleted(scope)
-    .where({ id })
-    .forNoKeyUpdate()
-    .first('headers_encrypted')
-  const stored: SealedHeaderChange = JSON.parse(row?.headers_encrypted ?? '{}')
+function mergeHeaders(
+  before: Pick<WebhookRow, 'url' | 'headers_encrypted'>,
+  url: string,
+  change: SealedHeaderChange = {},
+): SealedHeaderChange {
   // Names are case-insensitive: RFC 9110 §5.1.
   const changed = new Set(Object.keys(change).map((name) => name.toLowerCase()))
-  const merged = [
-    ...Object.entries(stored).filter(([name]) => !changed.has(name.toLowerCase())),
-    ...Object.entries(change).filter(([, value]) => value !== null),
-  ]
+  const stored = Object.entries<string>(JSON.parse(before.headers_encrypted))
+  const kept = stored.filter(([name]) => !changed.has(name.toLowerCase()))
+  if (kept.length > 0 && !haveSameOrigin(url, before.url))
+    throw new HeadersOfOtherHost(kept.map(([name]) => name))
+  const merged = [...kept, ...Object.entries(change).filter(([, value]) => value !== null)]
   if (merged.length > MAX_HEADERS) throw new TooManyHeaders()
   return Object.fromEntries(merged)
+}
+
+/** Whether scheme, host and port are equal. */
+export function haveSameOrigin(one: string, other: string): boolean {
+  return new URL(one).origin === new URL(other).origin
 }
 
 /** Enables a webhook, ends its outage, and resumes the bulk jobs that were paused because it was
@@ -279,8 +296,8 @@ export async function lockWebhook(scope: WriteScope, id: string): Promise<Webhoo
   return row && webhookFromRow(row)
 }
 
-/** Ends pending and retrying deliveries as failed. Erases the secrets and headers, because no attempt starts
- *  after the commit. The other columns stay for the log of the deliveries. */
+/** Ends pending and retrying deliveries as failed. Erases the secrets and headers, because no attempt
+ *  starts after the commit. The other columns stay for the log of the deliveries. */
 export async function deleteWebhook(
   scope: WriteScope,
   id: string,

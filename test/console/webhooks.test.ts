@@ -307,6 +307,11 @@ describe('a webhook', () => {
     const unknown = await admin.visitor.post(edit.to, { ...form, headers: 'X-New: ••••••••' })
     expect(fieldErrors(unknown.text).headers).toContain('The value of X-New must have')
 
+    const elsewhere = { ...form, headers, url: 'https://example.com/' }
+    expect(fieldErrors((await admin.visitor.post(edit.to, elsewhere)).text).headers).toContain(
+      'Enter them again, or remove the headers: X-Api-Key.',
+    )
+
     await admin.emit()
     const delivery = await admin.newest(id, 'delivered')
     expect(receiver.requests[0]?.headers).toMatchObject({

@@ -108,6 +108,26 @@ describe('the headers of a webhook', () => {
     }
   })
 
+  test('are not sent to another host: their values must be set again, or removed', async () => {
+    const tenant = await newTenant(installation)
+    const id = await tenant.subscribe('https://example.com/a')
+    const { secretKeys } = installation.config
+    await setHeaders(tenant, secretKeys, id, { 'X-A': 'a', 'X-B': 'b' })
+    const change = (url: string, headers?: HeaderChange): Promise<unknown> =>
+      tenant.write((scope) => updateWebhook(scope, id, { url, headers }, new Date()))
+    await change('https://example.com/b')
+    for (const url of [
+      'https://example.org/b',
+      'https://example.com:444/b',
+      'http://example.com/b',
+    ])
+      await expect(change(url, { 'x-a': 'sealed' })).rejects.toThrow(
+        'Enter them again, or remove the headers: X-B.',
+      )
+    await change('https://example.org/b', { 'x-a': 'sealed', 'X-B': null })
+    expect(await storedHeaders(tenant, id)).toEqual({ 'x-a': 'sealed' })
+  })
+
   test('are at most 20, also when two changes meet', async () => {
     const tenant = await newTenant(installation)
     const id = await tenant.subscribe('https://example.com/')

@@ -146,6 +146,13 @@ describe('a response that ends at once', () => {
       ),
       body: '',
     },
+    {
+      what: '20 KiB of cookies',
+      answer: says(
+        `${HEAD}${`set-cookie: ${'a'.repeat(990)}\r\n`.repeat(20)}content-length: 0\r\n\r\n`,
+      ),
+      body: '',
+    },
     { what: '10 MB of headers', answer: says(`${HEAD}x: ${'a'.repeat(10_000_000)}`), body: null },
     { what: 'headers without end', answer: flood('x-more: aaaaaaaaaa\r\n', HEAD), body: null },
     { what: 'half of the headers', answer: saysAndEnds(`${HEAD}content-le`), body: null },

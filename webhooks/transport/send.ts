@@ -223,8 +223,9 @@ function storableHeaders(headers: IncomingHttpHeaders): Record<string, string> {
   let free = MAX_HEADER_CHARACTERS
   for (const [name, value] of Object.entries(headers)) {
     const text = storable(Array.isArray(value) ? value.join(', ') : (value ?? ''))
-    free -= name.length + text.length
-    if (free < 0) break
+    const size = name.length + text.length
+    if (size > free) continue
+    free -= size
     stored[storable(name)] = text
   }
   return stored

@@ -141,7 +141,7 @@ function editPage(
 async function saveWebhook(visit: Visit): Promise<PageResult> {
   const found = await loadWebhook(visit)
   const input = readWebhookForm(visit.form)
-  const { webhook, headers, errors } = validateWebhook(input, visit.config, found.headerNames)
+  const { webhook, headers, errors } = validateWebhook(input, visit.config, found)
   if (hasErrors(errors)) return editPage(found, input, errors)
   const changes = await visit.change(async (scope) => {
     const sealedHeaders = await sealHeaders(scope, visit.config.secretKeys, found.id, headers)

@@ -3,7 +3,12 @@ import { Refused } from '../../../errors.ts'
 import { eventTypes } from '../../../generated/events.ts'
 import { parseName } from '../../../records/names.ts'
 import { type Ordering, orderings } from '../../../records/subscriptions.ts'
-import { readableUrl, type Webhook } from '../../../records/webhooks.ts'
+import {
+  HeadersOfOtherHost,
+  haveSameOrigin,
+  readableUrl,
+  type Webhook,
+} from '../../../records/webhooks.ts'
 import {
   assertHeader,
   type HeaderChange,
@@ -68,12 +73,11 @@ interface ValidatedWebhook {
   errors: Errors
 }
 
-/** Use `webhook` and `headers` only if `errors` is empty. `storedHeaders` has the names of the headers
- *  that the webhook has already. */
+/** Use `webhook` and `headers` only if `errors` is empty. `before` is the webhook to change. */
 export function validateWebhook(
   input: WebhookInput,
   { webhookAllowedRanges }: Pick<ConsoleConfig, 'webhookAllowedRanges'>,
-  storedHeaders: string[] = [],
+  before?: Webhook,
 ): ValidatedWebhook {
   let url = ''
   let headers: HeaderChange = {}
@@ -86,7 +90,7 @@ export function validateWebhook(
     event_types: () => assertEventTypes(input.eventTypes),
     ordering: () => assertOrdering(input.ordering),
     headers() {
-      headers = readHeaders(input.headers, storedHeaders)
+      headers = readHeaders(input.headers, url, before)
     },
   })
   const types = input.eventTypes.includes(ALL) ? [ALL] : [...new Set(input.eventTypes)]
@@ -98,7 +102,8 @@ export function validateWebhook(
 }
 
 /** A stored header without a line is removed. One whose value was not replaced stays. */
-function readHeaders(text: string, storedNames: string[]): HeaderChange {
+function readHeaders(text: string, url: string, before?: Webhook): HeaderChange {
+  const storedNames = before?.headerNames ?? []
   const lines = text.split('\n').filter((line) => line.trim() !== '')
   const parsed = Object.entries(parseHeaderLines(lines))
   const isSame = (one: string) => (other: string) => one.toLowerCase() === other.toLowerCase()
@@ -106,6 +111,10 @@ function readHeaders(text: string, storedNames: string[]): HeaderChange {
     ([name, value]) => value !== STORED_VALUE || !storedNames.some(isSame(name)),
   )
   for (const [name, value] of set) assertHeader(name, value)
+  const kept = parsed.filter((header) => !set.includes(header)).map(([name]) => name)
+  // Without a URL, there is another error.
+  if (before && url && kept.length > 0 && !haveSameOrigin(url, before.url))
+    throw new HeadersOfOtherHost(kept)
   const removed = storedNames.filter((name) => !parsed.map(([other]) => other).some(isSame(name)))
   return Object.fromEntries([...removed.map((name) => [name, null] as const), ...set])
 }
