@@ -36,6 +36,11 @@ export class StatusError extends Error {
   }
 }
 
+/** Throws the error. A `Refused` of code that the console and the commands share becomes 409. */
+export function throwConflict(error: unknown): never {
+  throw error instanceof Refused ? new StatusError(409, error.message) : error
+}
+
 /** Throws 404 when `record` is undefined: it does not exist, or belongs to another account. */
 export function assertFound<T>(record: T | undefined, noun: string): asserts record is T {
   if (record === undefined) throw new StatusError(404, `There is no such ${noun}.`)

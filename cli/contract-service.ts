@@ -23,9 +23,10 @@ import type {
   Servers,
   ServiceStates,
 } from '../scripts/contract/dredd/provoke-status.ts'
+import type { Receiver } from '../scripts/contract/receiver.ts'
+import type { CreateWebhook } from '../scripts/contract/run.ts'
 import { type Config, readConfig } from '../server/config.ts'
 import { type Running, start } from '../server/main.ts'
-import { openWebhookAccount } from './contract-webhooks.ts'
 
 /** A limit that no test reaches. */
 const UNREACHABLE_LIMIT = 1_000_000
@@ -118,9 +119,8 @@ export async function startOwnService({ webhookTimeoutMs }: { webhookTimeoutMs?:
     readPermissionKey: await server.newKey(reader),
     otherKey: other.key,
     invalidKeys: await newInvalidKeys(server),
-    createWebhook: ({ url }: { url: string }) =>
-      openWebhookAccount(server, account).createWebhook({ url, eventTypes: ['*'] }),
-    newWebhookAccount: async () => openWebhookAccount(server, await server.newAccount()),
+    connect: ({ url }: Receiver, create: CreateWebhook) => create(url),
+    newAccount: server.newAccount,
     webhookTimeoutMs,
   }
   return withCleanup(target, cleanup)

@@ -35,7 +35,6 @@ import {
   parseInteger,
   parseList,
   parsePort,
-  parseSigningSecret,
   readSecret,
   type Shell,
   UsageError,
@@ -56,7 +55,6 @@ interface Options extends ReportOptions {
   financeNoneKey?: string
   financeReadKey?: string
   otherKey?: string
-  webhookSecret?: string
   receiverPort?: number
   receiverUrl?: string
   seed?: number
@@ -123,21 +121,11 @@ function addTargetOptions(command: Command): void {
   for (const [flags, description] of Object.entries(KEY_OPTIONS))
     command.option(flags, `${description}, or - to read it from standard input`)
   command
-    .option(
-      '--webhook-secret <secret>',
-      'the signing secret of a webhook of the account with all events, or - to read it from standard ' +
-        'input; its URL must lead to --receiver-port of this machine, for example through a tunnel',
-      parseSigningSecret,
-    )
-    .option(
-      '--receiver-port <port>',
-      'the loopback port that receives the deliveries of that webhook',
-      parsePort,
-    )
+    .option('--receiver-port <port>', 'the loopback port that receives deliveries', parsePort)
     .option(
       '--receiver-url <url>',
-      'the public URL of that webhook; before the tests, a request makes sure that it leads to ' +
-        '--receiver-port',
+      'a public URL that leads to --receiver-port of this machine, for example through a tunnel; the ' +
+        'tests create webhooks with it, after a request has made sure that it leads to the port',
       parseHttpUrl,
     )
 }
@@ -224,7 +212,6 @@ function repeatCommand(options: Options, report: Report): string {
     ['finance-none-key', options.financeNoneKey && '"$FINANCE_NONE_KEY"'],
     ['finance-read-key', options.financeReadKey && '"$FINANCE_READ_KEY"'],
     ['other-key', options.otherKey && '"$OTHER_KEY"'],
-    ['webhook-secret', options.webhookSecret && '"$WEBHOOK_SECRET"'],
     ['receiver-port', receiverPort],
     ['receiver-url', receiverUrl && quoteForShell(receiverUrl)],
     ['only', only],
@@ -281,25 +268,23 @@ async function buildReport(
  *  together. */
 function readTarget(options: Options): Target | undefined {
   const { url, key, restrictedKey, financeNoneKey, financeReadKey, otherKey } = options
-  const { webhookSecret, receiverPort, receiverUrl } = options
+  const { receiverPort, receiverUrl } = options
   if ((url === undefined) !== (key === undefined))
     throw new UsageError("option '--url <url>' and option '--key <key>' must be used together")
-  if ((webhookSecret === undefined) !== (receiverPort === undefined))
+  if ((receiverUrl === undefined) !== (receiverPort === undefined))
     throw new UsageError(
-      "option '--webhook-secret <secret>' and option '--receiver-port <port>' must be used together",
+      "option '--receiver-url <url>' and option '--receiver-port <port>' must be used together",
     )
   if ((financeNoneKey === undefined) !== (financeReadKey === undefined))
     throw new UsageError(
       "option '--finance-none-key <key>' and option '--finance-read-key <key>' must be used together",
     )
-  if (receiverUrl !== undefined && receiverPort === undefined)
-    throw new UsageError("option '--receiver-url <url>' needs option '--receiver-port <port>'")
   if (url === undefined || key === undefined) {
     for (const [option, value] of [
       ['--restricted-key <key>', restrictedKey],
       ['--finance-none-key <key>', financeNoneKey],
       ['--other-key <key>', otherKey],
-      ['--webhook-secret <secret>', webhookSecret],
+      ['--receiver-url <url>', receiverUrl],
     ])
       if (value !== undefined) throw new UsageError(`option '${option}' needs option '--url <url>'`)
     return undefined
@@ -311,11 +296,7 @@ function readTarget(options: Options): Target | undefined {
     noPermissionKey: financeNoneKey && readSecret(financeNoneKey),
     readPermissionKey: financeReadKey && readSecret(financeReadKey),
     otherKey: otherKey && readSecret(otherKey),
-    // The tests did not create this webhook, so they do not delete it.
-    createWebhook:
-      webhookSecret === undefined
-        ? undefined
-        : async () => ({ secret: webhookSecret, async [Symbol.asyncDispose]() {} }),
+    connect: receiverUrl === undefined ? undefined : (_, create) => create(receiverUrl),
   }
 }
 

@@ -480,6 +480,372 @@ export interface paths {
         patch: operations["updatePayment"];
         trace?: never;
     };
+    "/public/v1/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List webhooks
+         * @description Lists the webhooks of your account. The list cannot be sorted or filtered.
+         */
+        get: operations["listWebhooks"];
+        put?: never;
+        /**
+         * Create a webhook
+         * @description Creates a webhook. It gets the events that happen from then on. The response has the signing `secret`, which no other response has: store it. A repeat of the request with the same `Idempotency-Key` has `secret: null`. If you did not get the secret, prepare and activate a new one.
+         *
+         *     An account may have 50 webhooks: above that, the request gets 422 on `webhooks`. Operators can change this limit.
+         */
+        post: operations["createWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/public/v1/webhooks/{webhook}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The ID of the webhook.
+                 * @example 019cade2-11c0-7a1d-9e65-3c7b8d2f4a90
+                 */
+                webhook: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Get a webhook
+         * @description Returns one webhook.
+         */
+        get: operations["getWebhook"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a webhook
+         * @description Deletes a webhook. Its pending and retrying deliveries end as failed. The log of its deliveries stays until it expires.
+         */
+        delete: operations["deleteWebhook"];
+        options?: never;
+        head?: never;
+        /**
+         * Update a webhook
+         * @description Updates the fields that you send; the others keep their values. Scheduled attempts use the new URL. Event types and the order apply to future events. Disabling ends the pending and retrying deliveries as failed. After you enable the webhook again, you can send the events that it missed.
+         */
+        patch: operations["updateWebhook"];
+        trace?: never;
+    };
+    "/public/v1/webhooks/{webhook}/secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The ID of the webhook.
+                 * @example 019cade2-11c0-7a1d-9e65-3c7b8d2f4a90
+                 */
+                webhook: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Prepare the next signing secret
+         * @description Creates the next signing secret, which does not sign yet. The response has it as `next_secret`, which no other response has. It replaces an earlier next secret. Add it to your receiver beside the current secret, then activate it.
+         */
+        post: operations["prepareWebhookSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/public/v1/webhooks/{webhook}/secret/activate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The ID of the webhook.
+                 * @example 019cade2-11c0-7a1d-9e65-3c7b8d2f4a90
+                 */
+                webhook: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Activate the next signing secret
+         * @description The next secret signs every attempt from then on, and the current one is deleted. If no secret is prepared, nothing changes.
+         */
+        post: operations["activateWebhookSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/public/v1/webhooks/{webhook}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The ID of the webhook.
+                 * @example 019cade2-11c0-7a1d-9e65-3c7b8d2f4a90
+                 */
+                webhook: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test event
+         * @description Sends an event `webhook.test` to the webhook, whatever types it is subscribed to. Returns the delivery, which has one attempt.
+         */
+        post: operations["testWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/public/v1/webhooks/{webhook}/send-missed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The ID of the webhook.
+                 * @example 019cade2-11c0-7a1d-9e65-3c7b8d2f4a90
+                 */
+                webhook: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send missed events
+         * @description Starts a bulk job, which sends the webhook the events of a period that it is subscribed to and never received, and resumes the deliveries that failed because it was disabled. For what it missed while it was disabled, read its `disabled_at`, enable it, and send that time as `since`. A missed event gets the whole schedule of attempts. A webhook has at most one unfinished job of each kind: a further request gets 409.
+         */
+        post: operations["sendMissedEvents"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/public/v1/webhooks/{webhook}/retry-failed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The ID of the webhook.
+                 * @example 019cade2-11c0-7a1d-9e65-3c7b8d2f4a90
+                 */
+                webhook: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retry failed deliveries
+         * @description Starts a bulk job, which makes one more attempt for each delivery of the webhook that failed since a time. Test events are left out. A webhook has at most one unfinished job of each kind: a further request gets 409.
+         */
+        post: operations["retryFailedDeliveries"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/public/v1/bulk-jobs/{bulk_job}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The ID of the bulk job.
+                 * @example 019cade2-11c0-7f0c-8d21-6b9a3e5c7f48
+                 */
+                bulk_job: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Get a bulk job
+         * @description Returns one bulk job with its progress.
+         */
+        get: operations["getBulkJob"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/public/v1/bulk-jobs/{bulk_job}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The ID of the bulk job.
+                 * @example 019cade2-11c0-7f0c-8d21-6b9a3e5c7f48
+                 */
+                bulk_job: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a bulk job
+         * @description Ends a bulk job. Attempts that it has scheduled are still made. A job that has ended stays as it is.
+         */
+        post: operations["cancelBulkJob"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/public/v1/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List deliveries
+         * @description Lists the deliveries of all webhooks of your account, in the order of their creation. Deliveries of deleted webhooks are listed, too. Deliveries are deleted when they are old.
+         */
+        get: operations["listDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/public/v1/deliveries/{delivery}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The ID of the delivery.
+                 * @example 019cade2-11c0-7b3a-9f42-5d8e1c2a7b90
+                 */
+                delivery: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Get a delivery
+         * @description Returns one delivery with its last 50 attempts.
+         */
+        get: operations["getDelivery"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/public/v1/deliveries/{delivery}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The ID of the delivery.
+                 * @example 019cade2-11c0-7b3a-9f42-5d8e1c2a7b90
+                 */
+                delivery: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retry a delivery
+         * @description Makes one attempt now. The next attempt of a pending or retrying delivery is made at once, and later ones are scheduled from its end. A failed delivery gets one attempt more. If an attempt is due already, nothing changes. A delivered delivery gets 409: resend it.
+         */
+        post: operations["retryDelivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/public/v1/deliveries/{delivery}/resend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The ID of the delivery.
+                 * @example 019cade2-11c0-7b3a-9f42-5d8e1c2a7b90
+                 */
+                delivery: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resend a delivery
+         * @description Sends a delivered delivery once more, with the same ID and body. It stays delivered, whatever the response. Any other delivery is retried.
+         */
+        post: operations["resendDelivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/public/v1/deliveries/{delivery}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The ID of the delivery.
+                 * @example 019cade2-11c0-7b3a-9f42-5d8e1c2a7b90
+                 */
+                delivery: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a delivery
+         * @description Cancels the scheduled attempts of a pending or retrying delivery, and marks it failed. An attempt in flight may still deliver it. A failed delivery stays as it is. A delivered delivery gets 409.
+         */
+        post: operations["cancelDelivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/public/v1/events": {
         parameters: {
             query?: never;
@@ -1321,6 +1687,260 @@ export interface components {
             /** @description A note for your own use. */
             note?: string | null;
         };
+        /**
+         * @description The type of an event, or `*` for all types, including types that are added later.
+         * @enum {string}
+         */
+        WebhookEventType: "*" | "participant.created" | "participant.updated" | "participant.deleted" | "task.created" | "task.completed" | "task.updated" | "task.deleted" | "job.created" | "job.updated" | "job.deleted" | "job_application.created" | "job_application.status_changed" | "job_application.updated" | "job_application.deleted" | "payment.created" | "payment.paid" | "payment.updated" | "payment.deleted" | "export.created" | "export.completed" | "export.failed" | "import.created" | "import.completed" | "import.failed";
+        /**
+         * @description The type of a delivered event.
+         * @enum {string}
+         */
+        DeliveredEventType: "participant.created" | "participant.updated" | "participant.deleted" | "task.created" | "task.completed" | "task.updated" | "task.deleted" | "job.created" | "job.updated" | "job.deleted" | "job_application.created" | "job_application.status_changed" | "job_application.updated" | "job_application.deleted" | "payment.created" | "payment.paid" | "payment.updated" | "payment.deleted" | "export.created" | "export.completed" | "export.failed" | "import.created" | "import.completed" | "import.failed" | "webhook.test";
+        /**
+         * @description The order of deliveries.
+         * @enum {string}
+         */
+        WebhookOrdering: "none" | "by_resource";
+        /**
+         * @description The order of deliveries.
+         * @default none
+         * @enum {string}
+         */
+        NewWebhookOrdering: "none" | "by_resource";
+        /** @description A subscription of an endpoint to events. */
+        Webhook: {
+            id: components["schemas"]["Id"];
+            /** @description The URL that receives each event by POST. */
+            url: string;
+            /** @description The name of the webhook. Empty if it has none. */
+            description: string;
+            /** @description The types of events that the webhook gets. */
+            event_types: components["schemas"]["WebhookEventType"][];
+            ordering: components["schemas"]["WebhookOrdering"];
+            /** @description A disabled webhook gets nothing. */
+            enabled: boolean;
+            /**
+             * Format: date-time
+             * @description When the webhook was disabled, by you or because no attempt had succeeded for days. Null while it is enabled.
+             */
+            disabled_at: string | null;
+            /** @description The signing secret. Only the response that creates the webhook has it. */
+            secret: string | null;
+            /** @description Whether a next signing secret is prepared, and not active yet. */
+            has_next_secret: boolean;
+            /** @description The next signing secret. Only the response that prepares it has it. */
+            next_secret: string | null;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+        };
+        /** @description A page of webhooks. */
+        WebhookList: {
+            /** @description The records of the page, in order. */
+            data: components["schemas"]["Webhook"][];
+            meta: components["schemas"]["ListMeta"];
+        };
+        /** @description A new webhook. */
+        WebhookCreate: {
+            /** @description The URL that receives each event by POST: https, or http to the IP addresses that the operator permits. */
+            url: string;
+            /**
+             * @description For example `Order system, production`. The console shows it as the webhook's name.
+             * @default
+             */
+            description?: string;
+            /** @description The types of events that the webhook gets. */
+            event_types: components["schemas"]["WebhookEventType"][];
+            ordering?: components["schemas"]["NewWebhookOrdering"];
+            /**
+             * @description A disabled webhook gets nothing.
+             * @default true
+             */
+            enabled?: boolean;
+        };
+        /** @description The fields to update. */
+        WebhookUpdate: {
+            /** @description The URL that receives each event by POST: https, or http to the IP addresses that the operator permits. */
+            url?: string;
+            /** @description For example `Order system, production`. The console shows it as the webhook's name. */
+            description?: string;
+            /** @description The types of events that the webhook gets. */
+            event_types?: components["schemas"]["WebhookEventType"][];
+            ordering?: components["schemas"]["WebhookOrdering"];
+            /** @description A disabled webhook gets nothing. */
+            enabled?: boolean;
+        };
+        /** @description The period, which includes `since` and excludes `until`. Without `until`, it ends now. */
+        SendMissed: {
+            since: components["schemas"]["DateTime"];
+            until?: components["schemas"]["DateTime"];
+            /**
+             * Format: int32
+             * @description The most deliveries per second. It leaves capacity for new events.
+             * @default 50
+             */
+            rate?: number;
+        };
+        /** @description The period, which includes `since` and ends now. */
+        RetryFailed: {
+            since: components["schemas"]["DateTime"];
+            /**
+             * Format: int32
+             * @description The most deliveries per second. It leaves capacity for new events.
+             * @default 50
+             */
+            rate?: number;
+            /** @description Only deliveries of these event types. Without it, of all types. */
+            event_types?: components["schemas"]["EventTypeName"][];
+        };
+        /**
+         * @description What the job does.
+         * @enum {string}
+         */
+        BulkJobKind: "send_missed" | "retry_failed";
+        /**
+         * @description The state of a bulk job.
+         * @enum {string}
+         */
+        BulkJobState: "running" | "paused" | "completed" | "cancelled";
+        /**
+         * @description Why the service paused or cancelled the job. Null if it did not.
+         * @enum {string|null}
+         */
+        BulkJobStateReason: "webhook_disabled" | "webhook_deleted" | null;
+        /** @description Work on many deliveries in the background. */
+        BulkJob: {
+            id: components["schemas"]["Id"];
+            kind: components["schemas"]["BulkJobKind"];
+            /**
+             * Format: uuid
+             * @description The webhook. Null if the job is about all webhooks of the account.
+             */
+            webhook_id: string | null;
+            /** @description The event types of the deliveries. Null for all types. */
+            event_types: components["schemas"]["EventTypeName"][] | null;
+            since: components["schemas"]["Timestamp"];
+            until: components["schemas"]["Timestamp"];
+            /**
+             * Format: int32
+             * @description The most deliveries per second.
+             */
+            rate: number;
+            state: components["schemas"]["BulkJobState"];
+            state_reason: components["schemas"]["BulkJobStateReason"];
+            /**
+             * Format: int32
+             * @description The number of deliveries, counted at the start.
+             */
+            total: number;
+            /**
+             * Format: int32
+             * @description The number of deliveries that were created or retried.
+             */
+            done: number;
+            /**
+             * Format: int32
+             * @description The number of deliveries that needed nothing any more. Set at the end.
+             */
+            skipped: number;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description When the job ended. Null while it runs or is paused.
+             */
+            ended_at: string | null;
+        };
+        /**
+         * @description A field to sort deliveries by. A leading `-` sorts in descending order.
+         * @enum {string}
+         */
+        DeliverySort: "id" | "-id";
+        /**
+         * @description The state of a delivery.
+         * @enum {string}
+         */
+        DeliveryState: "pending" | "retrying" | "delivered" | "failed";
+        /**
+         * @description Why the delivery failed. Null if it has not failed.
+         * @enum {string|null}
+         */
+        DeliveryFailureReason: "attempts_exhausted" | "attempt_failed" | "webhook_disabled" | "webhook_deleted" | "cancelled" | null;
+        /**
+         * @description Why the attempt was made.
+         * @enum {string}
+         */
+        AttemptTrigger: "schedule" | "retry" | "resend" | "test";
+        /**
+         * @description The result of an attempt.
+         * @enum {string}
+         */
+        AttemptOutcome: "success" | "http_error" | "timeout" | "unreachable" | "invalid_response" | "blocked";
+        /** @description One HTTP request of a delivery. */
+        Attempt: {
+            /**
+             * Format: int32
+             * @description The first attempt of a delivery has the number 1.
+             */
+            number: number;
+            trigger: components["schemas"]["AttemptTrigger"];
+            started_at: components["schemas"]["Timestamp"];
+            /** @description The duration in milliseconds. */
+            duration_ms: number;
+            outcome: components["schemas"]["AttemptOutcome"];
+            /**
+             * Format: int32
+             * @description The HTTP status. Null without a response.
+             */
+            status: number | null;
+            /** @description The headers of the response, by lower-case name. */
+            response_headers: {
+                [key: string]: string;
+            } | null;
+            /** @description The first 16 KiB of the response body. */
+            response_body: string | null;
+            /** @description Why the attempt failed, for people. Null if it succeeded. */
+            error: string | null;
+            /** @description The IP address of the connection. Null without a connection. */
+            ip_address: string | null;
+        };
+        /** @description One event for one webhook. Retries keep its ID and body. */
+        Delivery: {
+            id: components["schemas"]["Id"];
+            /**
+             * Format: uuid
+             * @description The webhook.
+             */
+            webhook_id: string;
+            /**
+             * Format: uuid
+             * @description The event. Null for a test event, and for an event that was deleted because it was old.
+             */
+            event_id: string | null;
+            event_type: components["schemas"]["DeliveredEventType"];
+            state: components["schemas"]["DeliveryState"];
+            failure_reason: components["schemas"]["DeliveryFailureReason"];
+            /**
+             * Format: int32
+             * @description The number of completed attempts.
+             */
+            attempt_count: number;
+            /**
+             * Format: date-time
+             * @description When the next attempt is due. Null if none is scheduled, and while the delivery waits for an earlier one of its record.
+             */
+            next_attempt_at: string | null;
+            /** @description The last 50 attempts, oldest first. Only `getDelivery` returns them. */
+            attempts?: components["schemas"]["Attempt"][];
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+        };
+        /** @description A page of deliveries. */
+        DeliveryList: {
+            /** @description The records of the page, in order. */
+            data: components["schemas"]["Delivery"][];
+            meta: components["schemas"]["ListMeta"];
+        };
         /** @description Something that happened to a record. An event never changes. Its type decides about `data`. */
         Event: components["schemas"]["ParticipantEvent"] | components["schemas"]["TaskEvent"] | components["schemas"]["JobEvent"] | components["schemas"]["JobApplicationCreatedEvent"] | components["schemas"]["JobApplicationEvent"] | components["schemas"]["PaymentEvent"] | components["schemas"]["ExportEvent"] | components["schemas"]["ImportEvent"];
         /** @description Something that happened to a participant. */
@@ -1654,6 +2274,8 @@ export interface components {
             email: string;
             role: components["schemas"]["UserRole"];
             finance_permission: components["schemas"]["FinancePermission"];
+            /** @description Whether the user may manage webhooks, also with their API keys. */
+            can_manage_webhooks: boolean;
         };
         /**
          * @description The role of a user. An account has one `owner`. An `admin` may create API keys and webhooks if the owner permits it. A `member` may create neither.
@@ -2593,6 +3215,483 @@ export interface components {
                 "application/json": components["schemas"]["Event"];
             };
         };
+        /** @description The current record of the webhook. */
+        Webhook: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                ETag: components["headers"]["ETag"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "id": "019cade2-11c0-7a1d-9e65-3c7b8d2f4a90",
+                 *       "url": "https://example.com/webhooks",
+                 *       "description": "Order system, production",
+                 *       "event_types": [
+                 *         "participant.created",
+                 *         "task.completed"
+                 *       ],
+                 *       "ordering": "none",
+                 *       "enabled": true,
+                 *       "disabled_at": null,
+                 *       "secret": null,
+                 *       "has_next_secret": false,
+                 *       "next_secret": null,
+                 *       "created_at": "2026-03-02T09:30:00.000Z",
+                 *       "updated_at": "2026-03-02T09:30:00.000Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Webhook"];
+            };
+        };
+        /** @description The new webhook, with its signing secret. */
+        WebhookCreated: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                Location: components["headers"]["Location"];
+                ETag: components["headers"]["ETag"];
+                "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "id": "019cade2-11c0-7a1d-9e65-3c7b8d2f4a90",
+                 *       "url": "https://example.com/webhooks",
+                 *       "description": "Order system, production",
+                 *       "event_types": [
+                 *         "participant.created",
+                 *         "task.completed"
+                 *       ],
+                 *       "ordering": "none",
+                 *       "enabled": true,
+                 *       "disabled_at": null,
+                 *       "secret": "whsec_bXVzdGVyLWV4YW1wbGUtc2lnbmluZy1zZWNyZXQtMzI=",
+                 *       "has_next_secret": false,
+                 *       "next_secret": null,
+                 *       "created_at": "2026-03-02T09:30:00.000Z",
+                 *       "updated_at": "2026-03-02T09:30:00.000Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Webhook"];
+            };
+        };
+        /** @description The webhook, with its next signing secret. */
+        WebhookSecretPrepared: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                ETag: components["headers"]["ETag"];
+                "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "id": "019cade2-11c0-7a1d-9e65-3c7b8d2f4a90",
+                 *       "url": "https://example.com/webhooks",
+                 *       "description": "Order system, production",
+                 *       "event_types": [
+                 *         "participant.created",
+                 *         "task.completed"
+                 *       ],
+                 *       "ordering": "none",
+                 *       "enabled": true,
+                 *       "disabled_at": null,
+                 *       "secret": null,
+                 *       "has_next_secret": true,
+                 *       "next_secret": "whsec_bXVzdGVyLWV4YW1wbGUtbmV4dC1zZWNyZXQtMzItYnk=",
+                 *       "created_at": "2026-03-02T09:30:00.000Z",
+                 *       "updated_at": "2026-03-02T09:30:00.000Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Webhook"];
+            };
+        };
+        /** @description The webhook after the change. */
+        WebhookChanged: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                ETag: components["headers"]["ETag"];
+                "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "id": "019cade2-11c0-7a1d-9e65-3c7b8d2f4a90",
+                 *       "url": "https://example.com/webhooks",
+                 *       "description": "Order system, production",
+                 *       "event_types": [
+                 *         "participant.created",
+                 *         "task.completed"
+                 *       ],
+                 *       "ordering": "none",
+                 *       "enabled": true,
+                 *       "disabled_at": null,
+                 *       "secret": null,
+                 *       "has_next_secret": false,
+                 *       "next_secret": null,
+                 *       "created_at": "2026-03-02T09:30:00.000Z",
+                 *       "updated_at": "2026-03-02T09:30:00.000Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Webhook"];
+            };
+        };
+        /** @description A page of webhooks. */
+        WebhookList: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                Link: components["headers"]["Link"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "data": [
+                 *         {
+                 *           "id": "019cade2-11c0-7a1d-9e65-3c7b8d2f4a90",
+                 *           "url": "https://example.com/webhooks",
+                 *           "description": "Order system, production",
+                 *           "event_types": [
+                 *             "participant.created",
+                 *             "task.completed"
+                 *           ],
+                 *           "ordering": "none",
+                 *           "enabled": true,
+                 *           "disabled_at": null,
+                 *           "secret": null,
+                 *           "has_next_secret": false,
+                 *           "next_secret": null,
+                 *           "created_at": "2026-03-02T09:30:00.000Z",
+                 *           "updated_at": "2026-03-02T09:30:00.000Z"
+                 *         }
+                 *       ],
+                 *       "meta": {
+                 *         "current_page": 1,
+                 *         "last_page": 1,
+                 *         "per_page": 25,
+                 *         "total": 1,
+                 *         "allowed_sorts": [],
+                 *         "next_cursor": null
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["WebhookList"];
+            };
+        };
+        /** @description The current record of the delivery, with its attempts. */
+        Delivery: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                ETag: components["headers"]["ETag"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "id": "019cade2-11c0-7b3a-9f42-5d8e1c2a7b90",
+                 *       "webhook_id": "019cade2-11c0-7a1d-9e65-3c7b8d2f4a90",
+                 *       "event_id": "019cade2-11c0-7b87-8f3c-5b9e1d4a7c28",
+                 *       "event_type": "participant.created",
+                 *       "state": "delivered",
+                 *       "failure_reason": null,
+                 *       "attempt_count": 1,
+                 *       "next_attempt_at": null,
+                 *       "created_at": "2026-03-02T09:30:00.000Z",
+                 *       "updated_at": "2026-03-02T09:30:00.412Z",
+                 *       "attempts": [
+                 *         {
+                 *           "number": 1,
+                 *           "trigger": "schedule",
+                 *           "started_at": "2026-03-02T09:30:00.031Z",
+                 *           "duration_ms": 381,
+                 *           "outcome": "success",
+                 *           "status": 200,
+                 *           "response_headers": {
+                 *             "content-type": "text/plain"
+                 *           },
+                 *           "response_body": "ok",
+                 *           "error": null,
+                 *           "ip_address": "203.0.113.10"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["Delivery"];
+            };
+        };
+        /** @description The new delivery. */
+        DeliveryCreated: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "id": "019cade2-11c0-7b3a-9f42-5d8e1c2a7b90",
+                 *       "webhook_id": "019cade2-11c0-7a1d-9e65-3c7b8d2f4a90",
+                 *       "event_id": null,
+                 *       "event_type": "webhook.test",
+                 *       "state": "pending",
+                 *       "failure_reason": null,
+                 *       "attempt_count": 0,
+                 *       "next_attempt_at": "2026-03-02T09:30:00.000Z",
+                 *       "created_at": "2026-03-02T09:30:00.000Z",
+                 *       "updated_at": "2026-03-02T09:30:00.412Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Delivery"];
+            };
+        };
+        /** @description The delivery after the change. */
+        DeliveryChanged: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "id": "019cade2-11c0-7b3a-9f42-5d8e1c2a7b90",
+                 *       "webhook_id": "019cade2-11c0-7a1d-9e65-3c7b8d2f4a90",
+                 *       "event_id": "019cade2-11c0-7b87-8f3c-5b9e1d4a7c28",
+                 *       "event_type": "participant.created",
+                 *       "state": "delivered",
+                 *       "failure_reason": null,
+                 *       "attempt_count": 1,
+                 *       "next_attempt_at": null,
+                 *       "created_at": "2026-03-02T09:30:00.000Z",
+                 *       "updated_at": "2026-03-02T09:30:00.412Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Delivery"];
+            };
+        };
+        /** @description A page of deliveries. */
+        DeliveryList: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                Link: components["headers"]["Link"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "data": [
+                 *         {
+                 *           "id": "019cade2-11c0-7b3a-9f42-5d8e1c2a7b90",
+                 *           "webhook_id": "019cade2-11c0-7a1d-9e65-3c7b8d2f4a90",
+                 *           "event_id": "019cade2-11c0-7b87-8f3c-5b9e1d4a7c28",
+                 *           "event_type": "participant.created",
+                 *           "state": "delivered",
+                 *           "failure_reason": null,
+                 *           "attempt_count": 1,
+                 *           "next_attempt_at": null,
+                 *           "created_at": "2026-03-02T09:30:00.000Z",
+                 *           "updated_at": "2026-03-02T09:30:00.412Z"
+                 *         }
+                 *       ],
+                 *       "meta": {
+                 *         "current_page": 1,
+                 *         "last_page": 1,
+                 *         "per_page": 25,
+                 *         "total": 1,
+                 *         "allowed_sorts": [
+                 *           "id"
+                 *         ],
+                 *         "next_cursor": null
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["DeliveryList"];
+            };
+        };
+        /** @description The current record of the bulk job. */
+        BulkJob: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                ETag: components["headers"]["ETag"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "id": "019cade2-11c0-7f0c-8d21-6b9a3e5c7f48",
+                 *       "kind": "retry_failed",
+                 *       "webhook_id": "019cade2-11c0-7a1d-9e65-3c7b8d2f4a90",
+                 *       "event_types": [
+                 *         "participant.created"
+                 *       ],
+                 *       "since": "2026-03-02T09:30:00.000Z",
+                 *       "until": "2026-03-02T11:00:00.000Z",
+                 *       "rate": 50,
+                 *       "state": "running",
+                 *       "state_reason": null,
+                 *       "total": 120,
+                 *       "done": 0,
+                 *       "skipped": 0,
+                 *       "created_at": "2026-03-02T11:00:00.000Z",
+                 *       "updated_at": "2026-03-02T11:00:00.000Z",
+                 *       "ended_at": null
+                 *     }
+                 */
+                "application/json": components["schemas"]["BulkJob"];
+            };
+        };
+        /** @description The new bulk job. */
+        BulkJobCreated: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "id": "019cade2-11c0-7f0c-8d21-6b9a3e5c7f48",
+                 *       "kind": "retry_failed",
+                 *       "webhook_id": "019cade2-11c0-7a1d-9e65-3c7b8d2f4a90",
+                 *       "event_types": [
+                 *         "participant.created"
+                 *       ],
+                 *       "since": "2026-03-02T09:30:00.000Z",
+                 *       "until": "2026-03-02T11:00:00.000Z",
+                 *       "rate": 50,
+                 *       "state": "running",
+                 *       "state_reason": null,
+                 *       "total": 120,
+                 *       "done": 0,
+                 *       "skipped": 0,
+                 *       "created_at": "2026-03-02T11:00:00.000Z",
+                 *       "updated_at": "2026-03-02T11:00:00.000Z",
+                 *       "ended_at": null
+                 *     }
+                 */
+                "application/json": components["schemas"]["BulkJob"];
+            };
+        };
+        /** @description The bulk job after the change. */
+        BulkJobChanged: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "id": "019cade2-11c0-7f0c-8d21-6b9a3e5c7f48",
+                 *       "kind": "retry_failed",
+                 *       "webhook_id": "019cade2-11c0-7a1d-9e65-3c7b8d2f4a90",
+                 *       "event_types": [
+                 *         "participant.created"
+                 *       ],
+                 *       "since": "2026-03-02T09:30:00.000Z",
+                 *       "until": "2026-03-02T11:00:00.000Z",
+                 *       "rate": 50,
+                 *       "state": "running",
+                 *       "state_reason": null,
+                 *       "total": 120,
+                 *       "done": 0,
+                 *       "skipped": 0,
+                 *       "created_at": "2026-03-02T11:00:00.000Z",
+                 *       "updated_at": "2026-03-02T11:00:00.000Z",
+                 *       "ended_at": null
+                 *     }
+                 */
+                "application/json": components["schemas"]["BulkJob"];
+            };
+        };
+        /** @description The delivery, its webhook or the service is not in a state that permits this, for example because the webhook is disabled, or because such a bulk job is unfinished. Or an earlier request with the same `Idempotency-Key` is still in progress after one second: then the response has `Retry-After`. */
+        CommandConflict: {
+            headers: {
+                /**
+                 * @description The number of seconds to wait before you send the request again.
+                 * @example 1
+                 */
+                "Retry-After"?: number;
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "message": "The webhook is disabled. Enable it first."
+                 *     }
+                 */
+                "application/json": components["schemas"]["ApiError"];
+            };
+        };
         /** @description A page of events. */
         EventList: {
             headers: {
@@ -2728,7 +3827,8 @@ export interface components {
                  *         "full_name": "Grace Hopper",
                  *         "email": "grace@example.com",
                  *         "role": "owner",
-                 *         "finance_permission": "write"
+                 *         "finance_permission": "write",
+                 *         "can_manage_webhooks": true
                  *       },
                  *       "account": {
                  *         "id": "0193d79e-7af8-7c12-9d3b-5a1e8f4c6d20",
@@ -3499,6 +4599,56 @@ export interface components {
                 "application/json": components["schemas"]["PaymentUpdate"];
             };
         };
+        WebhookCreateBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "url": "https://example.com/webhooks",
+                 *       "description": "Order system, production",
+                 *       "event_types": [
+                 *         "participant.created",
+                 *         "task.completed"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["WebhookCreate"];
+            };
+        };
+        WebhookUpdateBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "event_types": [
+                 *         "*"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["WebhookUpdate"];
+            };
+        };
+        SendMissedBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "since": "2026-03-02T09:30:00Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["SendMissed"];
+            };
+        };
+        RetryFailedBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "since": "2026-03-02T09:30:00Z",
+                 *       "event_types": [
+                 *         "participant.created"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["RetryFailed"];
+            };
+        };
     };
     headers: {
         /**
@@ -3664,6 +4814,28 @@ export type Payment = components['schemas']['Payment'];
 export type PaymentList = components['schemas']['PaymentList'];
 export type PaymentCreate = components['schemas']['PaymentCreate'];
 export type PaymentUpdate = components['schemas']['PaymentUpdate'];
+export type WebhookEventType = components['schemas']['WebhookEventType'];
+export type DeliveredEventType = components['schemas']['DeliveredEventType'];
+export type WebhookOrdering = components['schemas']['WebhookOrdering'];
+export type NewWebhookOrdering = components['schemas']['NewWebhookOrdering'];
+export type Webhook = components['schemas']['Webhook'];
+export type WebhookList = components['schemas']['WebhookList'];
+export type WebhookCreate = components['schemas']['WebhookCreate'];
+export type WebhookUpdate = components['schemas']['WebhookUpdate'];
+export type SendMissed = components['schemas']['SendMissed'];
+export type RetryFailed = components['schemas']['RetryFailed'];
+export type BulkJobKind = components['schemas']['BulkJobKind'];
+export type BulkJobState = components['schemas']['BulkJobState'];
+export type BulkJobStateReason = components['schemas']['BulkJobStateReason'];
+export type BulkJob = components['schemas']['BulkJob'];
+export type DeliverySort = components['schemas']['DeliverySort'];
+export type DeliveryState = components['schemas']['DeliveryState'];
+export type DeliveryFailureReason = components['schemas']['DeliveryFailureReason'];
+export type AttemptTrigger = components['schemas']['AttemptTrigger'];
+export type AttemptOutcome = components['schemas']['AttemptOutcome'];
+export type Attempt = components['schemas']['Attempt'];
+export type Delivery = components['schemas']['Delivery'];
+export type DeliveryList = components['schemas']['DeliveryList'];
 export type Event = components['schemas']['Event'];
 export type ParticipantEvent = components['schemas']['ParticipantEvent'];
 export type TaskEvent = components['schemas']['TaskEvent'];
@@ -3738,6 +4910,19 @@ export type ResponsePayment = components['responses']['Payment'];
 export type ResponsePaymentCreated = components['responses']['PaymentCreated'];
 export type ResponsePaymentList = components['responses']['PaymentList'];
 export type ResponseEvent = components['responses']['Event'];
+export type ResponseWebhook = components['responses']['Webhook'];
+export type ResponseWebhookCreated = components['responses']['WebhookCreated'];
+export type ResponseWebhookSecretPrepared = components['responses']['WebhookSecretPrepared'];
+export type ResponseWebhookChanged = components['responses']['WebhookChanged'];
+export type ResponseWebhookList = components['responses']['WebhookList'];
+export type ResponseDelivery = components['responses']['Delivery'];
+export type ResponseDeliveryCreated = components['responses']['DeliveryCreated'];
+export type ResponseDeliveryChanged = components['responses']['DeliveryChanged'];
+export type ResponseDeliveryList = components['responses']['DeliveryList'];
+export type ResponseBulkJob = components['responses']['BulkJob'];
+export type ResponseBulkJobCreated = components['responses']['BulkJobCreated'];
+export type ResponseBulkJobChanged = components['responses']['BulkJobChanged'];
+export type ResponseCommandConflict = components['responses']['CommandConflict'];
 export type ResponseEventList = components['responses']['EventList'];
 export type ResponseEventTypeList = components['responses']['EventTypeList'];
 export type ResponseIndex = components['responses']['Index'];
@@ -3792,6 +4977,10 @@ export type RequestBodyExportCreateBody = components['requestBodies']['ExportCre
 export type RequestBodyImportFile = components['requestBodies']['ImportFile'];
 export type RequestBodyPaymentCreateBody = components['requestBodies']['PaymentCreateBody'];
 export type RequestBodyPaymentUpdateBody = components['requestBodies']['PaymentUpdateBody'];
+export type RequestBodyWebhookCreateBody = components['requestBodies']['WebhookCreateBody'];
+export type RequestBodyWebhookUpdateBody = components['requestBodies']['WebhookUpdateBody'];
+export type RequestBodySendMissedBody = components['requestBodies']['SendMissedBody'];
+export type RequestBodyRetryFailedBody = components['requestBodies']['RetryFailedBody'];
 export type HeaderXRequestId = components['headers']['X-Request-Id'];
 export type HeaderXRateLimitLimit = components['headers']['X-RateLimit-Limit'];
 export type HeaderXRateLimitRemaining = components['headers']['X-RateLimit-Remaining'];
@@ -5006,6 +6195,544 @@ export interface operations {
             413: components["responses"]["PayloadTooLarge"];
             414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ChangeUnavailable"];
+        };
+    };
+    listWebhooks: {
+        parameters: {
+            query?: {
+                /** @description The page to return. A page after the last one is empty. */
+                "page[number]"?: components["parameters"]["PageNumber"];
+                /**
+                 * @description The number of records on a page.
+                 * @example 25
+                 */
+                "page[size]"?: components["parameters"]["PageSize"];
+                /** @description The `meta.next_cursor` of the page before. Repeat the filters and the sort of that page, and leave out `page[number]`. */
+                "page[after]"?: components["parameters"]["PageAfter"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["WebhookList"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["WebhookCreateBody"];
+        responses: {
+            201: components["responses"]["WebhookCreated"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["IdempotencyConflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ChangeUnavailable"];
+        };
+    };
+    getWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /**
+                 * @description The ID of the webhook.
+                 * @example 019cade2-11c0-7a1d-9e65-3c7b8d2f4a90
+                 */
+                webhook: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Webhook"];
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. An empty header names no version and gets 412, too. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+            };
+            path: {
+                /**
+                 * @description The ID of the webhook.
+                 * @example 019cade2-11c0-7a1d-9e65-3c7b8d2f4a90
+                 */
+                webhook: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: components["responses"]["NoContent"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ChangeUnavailable"];
+        };
+    };
+    updateWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. An empty header names no version and gets 412, too. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+            };
+            path: {
+                /**
+                 * @description The ID of the webhook.
+                 * @example 019cade2-11c0-7a1d-9e65-3c7b8d2f4a90
+                 */
+                webhook: string;
+            };
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["WebhookUpdateBody"];
+        responses: {
+            200: components["responses"]["Webhook"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ChangeUnavailable"];
+        };
+    };
+    prepareWebhookSecret: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description The ID of the webhook.
+                 * @example 019cade2-11c0-7a1d-9e65-3c7b8d2f4a90
+                 */
+                webhook: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["WebhookSecretPrepared"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["IdempotencyConflict"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ChangeUnavailable"];
+        };
+    };
+    activateWebhookSecret: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description The ID of the webhook.
+                 * @example 019cade2-11c0-7a1d-9e65-3c7b8d2f4a90
+                 */
+                webhook: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["WebhookChanged"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["IdempotencyConflict"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ChangeUnavailable"];
+        };
+    };
+    testWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description The ID of the webhook.
+                 * @example 019cade2-11c0-7a1d-9e65-3c7b8d2f4a90
+                 */
+                webhook: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            201: components["responses"]["DeliveryCreated"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["CommandConflict"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ChangeUnavailable"];
+        };
+    };
+    sendMissedEvents: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description The ID of the webhook.
+                 * @example 019cade2-11c0-7a1d-9e65-3c7b8d2f4a90
+                 */
+                webhook: string;
+            };
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["SendMissedBody"];
+        responses: {
+            201: components["responses"]["BulkJobCreated"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["CommandConflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ChangeUnavailable"];
+        };
+    };
+    retryFailedDeliveries: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description The ID of the webhook.
+                 * @example 019cade2-11c0-7a1d-9e65-3c7b8d2f4a90
+                 */
+                webhook: string;
+            };
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["RetryFailedBody"];
+        responses: {
+            201: components["responses"]["BulkJobCreated"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["CommandConflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ChangeUnavailable"];
+        };
+    };
+    getBulkJob: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /**
+                 * @description The ID of the bulk job.
+                 * @example 019cade2-11c0-7f0c-8d21-6b9a3e5c7f48
+                 */
+                bulk_job: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["BulkJob"];
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    cancelBulkJob: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description The ID of the bulk job.
+                 * @example 019cade2-11c0-7f0c-8d21-6b9a3e5c7f48
+                 */
+                bulk_job: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["BulkJobChanged"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["IdempotencyConflict"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ChangeUnavailable"];
+        };
+    };
+    listDeliveries: {
+        parameters: {
+            query?: {
+                /** @description The page to return. A page after the last one is empty. */
+                "page[number]"?: components["parameters"]["PageNumber"];
+                /**
+                 * @description The number of records on a page.
+                 * @example 25
+                 */
+                "page[size]"?: components["parameters"]["PageSize"];
+                /** @description The `meta.next_cursor` of the page before. Repeat the filters and the sort of that page, and leave out `page[number]`. */
+                "page[after]"?: components["parameters"]["PageAfter"];
+                /** @description Only deliveries of this webhook. */
+                "filter[webhook_id]"?: string;
+                /** @description Only deliveries in one of these states. */
+                "filter[state]"?: components["schemas"]["DeliveryState"][];
+                /** @description Only deliveries of these event types. */
+                "filter[event_type]"?: components["schemas"]["DeliveredEventType"][];
+                /** @description Only deliveries created after this time. */
+                "filter[created_after]"?: components["schemas"]["DateTime"];
+                /** @description Only deliveries created before this time. */
+                "filter[created_before]"?: components["schemas"]["DateTime"];
+                /** @description The fields to sort by. A leading `-` sorts in descending order. */
+                sort?: components["schemas"]["DeliverySort"][];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["DeliveryList"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getDelivery: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /**
+                 * @description The ID of the delivery.
+                 * @example 019cade2-11c0-7b3a-9f42-5d8e1c2a7b90
+                 */
+                delivery: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Delivery"];
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    retryDelivery: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description The ID of the delivery.
+                 * @example 019cade2-11c0-7b3a-9f42-5d8e1c2a7b90
+                 */
+                delivery: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["DeliveryChanged"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["CommandConflict"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ChangeUnavailable"];
+        };
+    };
+    resendDelivery: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description The ID of the delivery.
+                 * @example 019cade2-11c0-7b3a-9f42-5d8e1c2a7b90
+                 */
+                delivery: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["DeliveryChanged"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["CommandConflict"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ChangeUnavailable"];
+        };
+    };
+    cancelDelivery: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description The ID of the delivery.
+                 * @example 019cade2-11c0-7b3a-9f42-5d8e1c2a7b90
+                 */
+                delivery: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["DeliveryChanged"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["CommandConflict"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];

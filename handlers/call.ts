@@ -17,6 +17,7 @@ import type { FieldChange } from '../records/changes.ts'
 import type { Scope, WriteScope } from '../records/database/scope.ts'
 import type { MergePatch } from '../records/merge-patch.ts'
 import type { Quotas } from '../records/quotas.ts'
+import type { Audit, WebhookConfig } from '../webhooks/webhook-changes.ts'
 
 /** The user on whose behalf an operation runs. */
 export interface Caller {
@@ -49,6 +50,9 @@ export interface Call<Id extends OperationId> extends ValidInput<Id> {
    *  such nulls. Undefined: the client sent no JSON Merge Patch. */
   mergePatch: MergePatch | undefined
   now: Date
+  config: WebhookConfig
+  /** Writes an entry of the audit log, for an operation that writes. */
+  audit: (typeof operations)[Id]['access'] extends 'write' ? Audit : undefined
   /** Records an event in the same transaction. Only the types in the operation's `x-emits`
    *  compile. */
   emit<Type extends Exclude<Emits<Id>, UpdateType>>(

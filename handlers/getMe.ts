@@ -1,7 +1,7 @@
 import type { SuccessBody } from '../generated/operations.ts'
 import { readAccountName } from '../records/accounts.ts'
 import { findAccountKey } from '../records/api-keys.ts'
-import { findUser } from '../records/users.ts'
+import { canManageWebhooks, findUser } from '../records/users.ts'
 import type { Call } from './call.ts'
 
 export async function getMe({ scope, caller }: Call<'getMe'>): Promise<SuccessBody<'getMe'>> {
@@ -21,6 +21,7 @@ export async function getMe({ scope, caller }: Call<'getMe'>): Promise<SuccessBo
       email: user.email,
       role: user.role,
       finance_permission: user.permissions.finance,
+      can_manage_webhooks: canManageWebhooks(user),
     },
     account: { id: scope.accountId, name: accountName },
     rate_limit: apiKey.rateLimit,

@@ -80,7 +80,8 @@ class AccountQuota {
 
   /** The share of one transaction. It counts before the commit, so that concurrent changes cannot
    *  exceed a quota together. A change counts as one event until the next read of the database,
-   *  which counts all its events. */
+   *  which counts all its events. A change that emits nothing, such as that of a webhook, needs no
+   *  share. */
   newShare(): QuotaShare {
     const taken: OperationRow[] = []
     return {
@@ -98,7 +99,8 @@ class AccountQuota {
     }
   }
 
-  #assertWithin({ success }: OperationRow, now: Date): void {
+  #assertWithin({ success, emits }: OperationRow, now: Date): void {
+    if (emits.length === 0) return
     const { records, events_per_day } = this.limits
     if (success === CREATED && this.#use.records >= records)
       throw new InvalidInput({
@@ -117,7 +119,8 @@ class AccountQuota {
     )
   }
 
-  #count({ success }: OperationRow, changes: 1 | -1): void {
+  #count({ success, emits }: OperationRow, changes: 1 | -1): void {
+    if (emits.length === 0) return
     if (success === CREATED) this.#use.records += changes
     this.#use.events_per_day += changes
   }

@@ -1,6 +1,7 @@
 /** Runs an operation for the HTTP API and the console: validate → scope → handler → check. */
 import { type OperationId, operations } from '../generated/operations.ts'
 import { type Caller, isFile, type ValidInput } from '../handlers/call.ts'
+import { insertAuditEntry } from '../records/audit-log.ts'
 import type { Db } from '../records/database/open.ts'
 import { readScope, writeScope } from '../records/database/scope.ts'
 import { runInOrder, type Sql } from '../records/database/statements.ts'
@@ -15,7 +16,9 @@ import {
 } from '../records/idempotency-keys.ts'
 import type { MergePatch } from '../records/merge-patch.ts'
 import { listSubscriptions, type Subscription } from '../records/subscriptions.ts'
+import { findUser } from '../records/users.ts'
 import { emitMany } from '../webhooks/emit.ts'
+import type { Audit, WebhookConfig } from '../webhooks/webhook-changes.ts'
 import type { AccountQuotas } from './account-quota.ts'
 import { batchKindOf, toBatchResponse } from './batch.ts'
 import { handle, newEmitters } from './handle.ts'
@@ -30,11 +33,14 @@ interface ExecuteServices {
   checkResponse: ResponseChecker
   keysInUse: KeysInUse
   quotas: AccountQuotas
+  config: WebhookConfig
 }
 
 interface Execution<Id extends OperationId> {
   input: ValidInput<Id>
   caller: Caller
+  /** The IP address of the client. */
+  ip: string
   /** Where an operation that changes nothing reads. The primary by default. */
   reader?: Sql
   requestId?: string
@@ -108,6 +114,7 @@ async function change<Id extends OperationId>(
       const itemContext = { scope, caller, now, share, quotas: quota.limits }
       const result = await handleAndCheck(services, id, execution, {
         ...itemContext,
+        audit: newAudit(execution, now),
         ...newEmitters((events) => emitMany(scope, events, now)),
         runBatch:
           kind &&
@@ -154,13 +161,25 @@ function opening<Id extends OperationId>(
 
 /** Calls the handler and checks its result against the contract. */
 async function handleAndCheck<Id extends OperationId>(
-  { checkResponse }: ExecuteServices,
+  { checkResponse, config }: ExecuteServices,
   id: Id,
   { input, caller, mergePatch, assertMatch, requestId }: Execution<Id>,
   context: Parameters<typeof handle>[2],
 ): Promise<unknown> {
-  const result = await handle(id, { input, caller, mergePatch, assertMatch }, context)
+  const result = await handle(
+    id,
+    { input, caller, mergePatch, assertMatch },
+    { ...context, config },
+  )
   if (!isFile(result))
     checkResponse(id, { status: operations[id].success, body: result }, requestId)
   return result
+}
+
+function newAudit({ caller, ip }: Pick<Execution<OperationId>, 'caller' | 'ip'>, now: Date): Audit {
+  return async (scope, action, target, details) => {
+    const user = await findUser(scope, caller.userId)
+    if (!user) throw new Error(`User ${caller.userId} was deleted`)
+    await insertAuditEntry(scope, { user, action, target, details, ip }, now)
+  }
 }

@@ -9,6 +9,7 @@ import type { Scope } from '../records/database/scope.ts'
 import type { MergePatch } from '../records/merge-patch.ts'
 import type { Quotas } from '../records/quotas.ts'
 import type { NewEvent } from '../webhooks/emit.ts'
+import type { Audit, WebhookConfig } from '../webhooks/webhook-changes.ts'
 import { assertRecordSize } from './record-size.ts'
 
 interface Handling<Id extends OperationId> {
@@ -24,6 +25,7 @@ type Emitters = Pick<Call<OperationId>, 'emit' | 'emitUpdate' | 'emitUpdates'>
 /** What an operation that writes gets in addition to `scope` and `now`. */
 interface WriteContext extends Emitters {
   quotas: Quotas
+  audit: Audit
   /** Only for the operation of a batch. */
   runBatch?(body: components['schemas']['Batch']): Promise<object>
 }
@@ -32,7 +34,7 @@ interface WriteContext extends Emitters {
 export async function handle<Id extends OperationId>(
   id: Id,
   { assertMatch, ...handling }: Handling<Id>,
-  context: { scope: Scope; now: Date } & Partial<WriteContext>,
+  context: { scope: Scope; now: Date; config?: WebhookConfig } & Partial<WriteContext>,
 ): Promise<unknown> {
   const { input } = handling
   let before: object | undefined

@@ -4,16 +4,18 @@ import type { Principal } from '../records/api-keys.ts'
 
 /** Throws 403 unless the API key's access level and its owner's permissions allow the operation. */
 export function assertPermitted(
-  operation: OperationRow,
-  { accessLevel, finance }: Principal,
+  { access, permission }: OperationRow,
+  { accessLevel, finance, managesWebhooks }: Principal,
 ): void {
-  if (operation.access === 'write' && accessLevel !== 'full_access')
+  if (access === 'write' && accessLevel !== 'full_access')
     throw new StatusError(403, 'This API key is Read Only.')
-  if (operation.permission !== 'finance') return
-  const isAllowed = finance === 'write' || (finance === 'read' && operation.access === 'read')
+  if (permission === 'webhooks' && !managesWebhooks)
+    throw new StatusError(403, 'The owner of this API key may not manage webhooks.')
+  if (permission !== 'finance') return
+  const isAllowed = finance === 'write' || (finance === 'read' && access === 'read')
   if (!isAllowed)
     throw new StatusError(
       403,
-      `The owner of this API key has no Finance permission to ${operation.access} payments.`,
+      `The owner of this API key has no Finance permission to ${access} payments.`,
     )
 }

@@ -199,6 +199,7 @@ export interface Principal {
   finance: Permission
   /** The rate limit that an operator has set. Null: the default applies. */
   requestsPerMinute: number | null
+  managesWebhooks: boolean | number
 }
 
 export interface AcceptedKey {
@@ -225,6 +226,7 @@ export const FIND_PRINCIPAL = `
   select api_keys.id as "keyId", users.id as "userId", users.account_id as "accountId",
     api_keys.access_level as "accessLevel", users.finance_permission as "finance",
     ${REQUESTS_PER_MINUTE} as "requestsPerMinute",
+    users.role = 'owner' or (users.role = 'admin' and users.can_manage_webhooks) as "managesWebhooks",
     api_keys.revoked_at is null and users.status = 'active' as "isActive",
     accounts.suspended_at is not null as "isSuspended"
   from api_keys join users on users.id = api_keys.user_id join accounts on accounts.id = users.account_id

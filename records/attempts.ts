@@ -1,5 +1,7 @@
+import type { components } from '../generated/openapi.ts'
 import type { Outcome, Phases, SendResult, Trigger } from './attempt.ts'
 import type { Scope } from './database/scope.ts'
+import { toTimestamp } from './list.ts'
 
 export interface RecordedAttempt extends SendResult {
   deliveryId: string
@@ -40,6 +42,22 @@ function attemptFromRow(row: AttemptRow): RecordedAttempt {
     error: row.error,
     address: row.address,
     phases: row.phases === null ? null : (JSON.parse(row.phases) as Phases),
+  }
+}
+
+/** An attempt as the public API shows it. */
+export function toPublicAttempt(attempt: RecordedAttempt): components['schemas']['Attempt'] {
+  return {
+    number: attempt.number,
+    trigger: attempt.trigger,
+    started_at: toTimestamp(attempt.startedAt),
+    duration_ms: attempt.durationMs,
+    outcome: attempt.outcome,
+    status: attempt.status,
+    response_headers: attempt.responseHeaders,
+    response_body: attempt.responseBody,
+    error: attempt.error,
+    ip_address: attempt.address,
   }
 }
 

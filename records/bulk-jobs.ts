@@ -1,6 +1,7 @@
 /** Bulk operations on deliveries. Progress is committed with each batch, so a job can be
  *  interrupted anywhere and resumes exactly where it stopped. */
 import { Refused } from '../errors.ts'
+import type { components } from '../generated/openapi.ts'
 import type { Db } from './database/open.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import { assertNotPaused, assertWebhookEnabled, type BlockingReason } from './delivery-commands.ts'
@@ -8,6 +9,8 @@ import { ARE_PAUSED } from './delivery-pause.ts'
 import { JOBS_DUE } from './due-work.ts'
 import { LOWEST_ID, lowestIdAt, newId } from './ids.ts'
 import { RUNNING_BULK_JOBS } from './index-predicates.ts'
+import { toNullableTimestamp, toTimestamp } from './list.ts'
+import { findRow } from './references.ts'
 
 /** `send_missed`: schedules what a webhook missed while it was disabled. `retry_failed`: one manual
  *  retry per delivery. */
@@ -46,6 +49,30 @@ export interface BulkJob extends BulkSelection {
   createdAt: number
   updatedAt: number
   endedAt: number | null
+}
+
+/** A job as the public API shows it. */
+export type PublicBulkJob = components['schemas']['BulkJob']
+
+export function toPublicBulkJob(job: BulkJob): PublicBulkJob {
+  return {
+    id: job.id,
+    kind: job.kind,
+    webhook_id: job.webhookId,
+    // Jobs have the types that the contract, the console and the commands accept.
+    event_types: job.eventTypes as PublicBulkJob['event_types'],
+    since: toTimestamp(job.since),
+    until: toTimestamp(job.until),
+    rate: job.rate,
+    state: job.state,
+    state_reason: job.stateReason,
+    total: job.total,
+    done: job.done,
+    skipped: job.skipped,
+    created_at: toTimestamp(job.createdAt),
+    updated_at: toTimestamp(job.updatedAt),
+    ended_at: toNullableTimestamp(job.endedAt),
+  }
 }
 
 /** The progress of a job: all items of the stage up to the cursor, an ID, are done. */
@@ -121,7 +148,7 @@ export const BULK_STAGES: Record<BulkKind, readonly [BulkStage, ...BulkStage[]]>
   retry_failed: ['failed'],
 }
 
-interface NewBulkJob {
+export interface NewBulkJob {
   selection: BulkSelection
   rate: number
   total: number
@@ -180,8 +207,13 @@ function unfinishedJobs(scope: Scope): ReturnType<Scope['rows']> {
   return scope.rows('bulk_jobs').whereIn('state', ['running', 'paused'])
 }
 
-export async function findBulkJob(scope: Scope, id: string): Promise<BulkJob | undefined> {
-  const row: BulkJobRow | undefined = await scope.rows('bulk_jobs').where({ id }).first()
+/** `forUpdate` locks the job until the transaction ends. */
+export async function findBulkJob(
+  scope: Scope,
+  id: string,
+  options?: { forUpdate: boolean },
+): Promise<BulkJob | undefined> {
+  const row = await findRow<BulkJobRow>(scope, 'bulk_jobs', id, options)
   return row && fromRow(row)
 }
 

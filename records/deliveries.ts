@@ -1,9 +1,15 @@
 import type { DeliveredType } from '../generated/asyncapi.ts'
+import type { components } from '../generated/openapi.ts'
 import type { Trigger } from './attempt.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
+import type { Condition, Dialect } from './database/statements.ts'
 import { findFirstInOrder } from './delivery-order.ts'
 import { ATTEMPTS_SCHEDULED } from './due-work.ts'
+import { lowestIdAt } from './ids.ts'
 import { UNDELIVERED } from './index-predicates.ts'
+import { type Listing, toMillis, toNullableTimestamp, toTimestamp } from './list.ts'
+import { toStoredId } from './references.ts'
+import { DAY_MS } from './time-units.ts'
 
 /** The event type of test deliveries, which have no event. Bulk jobs, `listUndelivered` and the
  *  health of webhooks leave test deliveries out. */
@@ -89,6 +95,53 @@ export function deliveryFromRow(row: DeliveryRow): Delivery {
     traceparent: row.traceparent,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
+  }
+}
+
+/** A delivery as the public API shows it. */
+export type PublicDelivery = components['schemas']['Delivery']
+
+/** Without its attempts. */
+export function toPublicDelivery(delivery: Delivery): PublicDelivery {
+  return {
+    id: delivery.id,
+    webhook_id: delivery.webhookId,
+    event_id: delivery.eventId,
+    // `emit` and `emitTest` (webhooks/emit.ts) write no other types.
+    event_type: delivery.eventType as PublicDelivery['event_type'],
+    state: delivery.state,
+    failure_reason: delivery.failureReason,
+    attempt_count: delivery.attempts,
+    next_attempt_at: toNullableTimestamp(delivery.nextAttemptAt),
+    created_at: toTimestamp(delivery.createdAt),
+    updated_at: toTimestamp(delivery.updatedAt),
+  }
+}
+
+/** More than the difference between `created_at` of a delivery and the time in its ID. */
+const MAX_ID_DIFFERENCE_MS = DAY_MS
+
+export const deliveryListing: Listing<DeliveryRow, PublicDelivery> = {
+  table: 'deliveries',
+  fromRow: (row) => toPublicDelivery(deliveryFromRow(row)),
+  filters: {
+    state: (states, { dialect }) => stateCondition(states.split(','), dialect),
+    // The range of IDs is that of an index.
+    created_after: (time) => ({
+      sql: 'deliveries.created_at > ? and deliveries.id >= ?',
+      bindings: [toMillis(time), lowestIdAt(toMillis(time) - MAX_ID_DIFFERENCE_MS)],
+    }),
+  },
+}
+
+/** Repeats the predicate of the indexes on undelivered deliveries for SQLite: see
+ *  `undeliveredCondition`. */
+function stateCondition(states: string[], dialect: Dialect): Condition {
+  const isIndexed = dialect === 'sqlite' && !states.includes('delivered')
+  const placeholders = states.map(() => '?').join(', ')
+  return {
+    sql: `deliveries.state in (${placeholders})${isIndexed ? ` and deliveries.${UNDELIVERED}` : ''}`,
+    bindings: states,
   }
 }
 
@@ -207,7 +260,7 @@ export async function listUndelivered(
 export async function findDelivery(scope: Scope, id: string): Promise<Delivery | undefined> {
   const row: DeliveryRow | undefined = await scope
     .rows('deliveries')
-    .where({ id })
+    .where({ id: toStoredId(id) })
     .first(DELIVERY_COLUMNS)
   return row && deliveryFromRow(row)
 }

@@ -22,6 +22,8 @@ export interface Listing<Row, Item> {
   /** The columns to read. By default all. */
   columns?: string[]
   fromRow(row: Row): Item
+  /** SQL: lists have only the rows that meet it. */
+  condition?: string
   /** By name: the filters that `columnFilter` does not cover. */
   filters?: Record<string, (value: string, scope: Scope) => Condition>
   /** Sorts by columns that can be null: records without a value come last in both directions. */
@@ -155,7 +157,7 @@ function rangesAfter<Row, Item>(
   const [value = null, ...otherValues] = values
   const operator = directionOf(sort) === 'asc' ? '>' : '<'
   const afterId = { sql: `${table}.id ${operator} ?`, bindings: [id] }
-  if (sort === undefined) return [afterId]
+  if (sort === undefined || fieldOf(sort) === 'id') return [afterId]
   const name = column(table, fieldOf(sort))
   const isNull = { sql: `${name} is null`, bindings: [] }
   // Equal values are sorted by ID in the direction of the last sort.
@@ -218,13 +220,17 @@ function filtersOf(query: PageQuery): Record<string, unknown> {
 
 function matching<Row, Item>(
   scope: Scope,
-  { table, filters = {} }: Listing<Row, Item>,
+  { table, filters = {}, condition }: Listing<Row, Item>,
   input: Record<string, unknown>,
 ): Condition {
   const conditions = Object.entries(withStoredIds(input)).map(
     ([name, value]) => filters[name]?.(String(value), scope) ?? columnFilter(table, name, value),
   )
-  return allOf({ sql: `${table}.account_id = ?`, bindings: [scope.accountId] }, ...conditions)
+  return allOf(
+    { sql: `${table}.account_id = ?`, bindings: [scope.accountId] },
+    ...(condition === undefined ? [] : [{ sql: condition, bindings: [] }]),
+    ...conditions,
+  )
 }
 
 function allOf(...conditions: Condition[]): Condition {
@@ -250,7 +256,9 @@ function columnFilter(table: string, name: string, value: unknown): Condition {
 }
 
 function order<Row, Item>({ table, nullable = [] }: Listing<Row, Item>, sorts: string[]): string {
-  const terms = sorts.map((sort) => {
+  // SQLite would sort the rows again for a second term with the ID.
+  const others = sorts.filter((sort) => fieldOf(sort) !== 'id')
+  const terms = others.map((sort) => {
     const field = fieldOf(sort)
     const nulls = nullable.includes(field) ? ' nulls last' : ''
     return `${column(table, field)} ${directionOf(sort)}${nulls}`

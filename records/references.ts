@@ -17,7 +17,7 @@ const ID_FIELDS = new Set([
 
 /** The stored form of a UUID. The contract also accepts upper case, which SQLite compares as
  *  another text, and `urn:uuid:`, which PostgreSQL refuses. */
-function toStoredId(uuid: string): string {
+export function toStoredId(uuid: string): string {
   return uuid.toLowerCase().replace('urn:uuid:', '')
 }
 

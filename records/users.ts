@@ -39,6 +39,19 @@ export function userTarget({ id, fullName }: Pick<User, 'id' | 'fullName'>): Aud
   return { type: 'user', id, name: fullName }
 }
 
+export function canManageKeys(user: User): boolean {
+  return hasGrant(user, 'api_keys')
+}
+
+export function canManageWebhooks(user: User): boolean {
+  return hasGrant(user, 'webhooks')
+}
+
+/** The Account Owner needs no grant. */
+function hasGrant({ role, grants: own }: User, grant: Grant): boolean {
+  return role === 'owner' || (role === 'admin' && own.includes(grant))
+}
+
 export interface UserRow extends Record<`${Module}_permission`, Permission> {
   id: string
   account_id: string

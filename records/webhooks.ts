@@ -1,5 +1,6 @@
 import { domainToUnicode } from 'node:url'
 import { Refused } from '../errors.ts'
+import type { components } from '../generated/openapi.ts'
 import { lockAccount } from './accounts.ts'
 import type { AuditTarget } from './audit-log.ts'
 import { resumeInterruptedJobs } from './bulk-jobs.ts'
@@ -7,8 +8,9 @@ import type { Scope, WriteScope } from './database/scope.ts'
 import { countFound, type Sql } from './database/statements.ts'
 import { endUnfinishedDeliveries } from './delivery-commands.ts'
 import { newId } from './ids.ts'
+import { type Listing, toNullableTimestamp, toTimestamp } from './list.ts'
 import { FIXED_DEFAULTS, findQuotas } from './quotas.ts'
-import { countNoun } from './references.ts'
+import { countNoun, toStoredId } from './references.ts'
 import type { Ordering } from './subscriptions.ts'
 import { endOutage } from './webhook-outages.ts'
 
@@ -73,6 +75,34 @@ function webhookFromRow(row: WebhookRow): Webhook {
   }
 }
 
+/** A webhook as the public API shows it. */
+export type PublicWebhook = components['schemas']['Webhook']
+
+/** Without secrets. */
+export function toPublicWebhook(webhook: Webhook): PublicWebhook {
+  return {
+    id: webhook.id,
+    url: webhook.url,
+    description: webhook.description,
+    // The contract, the console and the commands accept no other types.
+    event_types: webhook.eventTypes as PublicWebhook['event_types'],
+    ordering: webhook.ordering,
+    enabled: webhook.enabled,
+    disabled_at: webhook.enabled ? null : toNullableTimestamp(webhook.disabledAt),
+    secret: null,
+    has_next_secret: webhook.hasNextSecret,
+    next_secret: null,
+    created_at: toTimestamp(webhook.createdAt),
+    updated_at: toTimestamp(webhook.updatedAt),
+  }
+}
+
+export const webhookListing: Listing<WebhookRow, PublicWebhook> = {
+  table: 'webhooks',
+  fromRow: (row) => toPublicWebhook(webhookFromRow(row)),
+  condition: 'webhooks.deleted_at is null',
+}
+
 export class TooManyWebhooks extends Refused {
   override name = 'TooManyWebhooks'
   constructor(limit: number) {
@@ -106,6 +136,8 @@ export interface NewWebhook {
   description: string
   eventTypes: string[]
   ordering?: Ordering
+  /** Default: true. */
+  enabled?: boolean
   createdBy: string | null
 }
 
@@ -130,8 +162,8 @@ export async function insertWebhook(
     description: webhook.description,
     event_types: JSON.stringify(webhook.eventTypes),
     ordering: webhook.ordering ?? 'none',
-    enabled: true,
-    disabled_at: null,
+    enabled: webhook.enabled ?? true,
+    disabled_at: webhook.enabled === false ? now.getTime() : null,
     suspended_at: account?.suspendedAt ?? null,
     secret_encrypted: seal(id),
     next_secret_encrypted: null,
@@ -151,7 +183,9 @@ export async function listWebhooks(scope: Scope): Promise<Webhook[]> {
 }
 
 export async function findWebhook(scope: Scope, id: string): Promise<Webhook | undefined> {
-  const row: WebhookRow | undefined = await notDeleted(scope).where({ id }).first()
+  const row: WebhookRow | undefined = await notDeleted(scope)
+    .where({ id: toStoredId(id) })
+    .first()
   return row && webhookFromRow(row)
 }
 
@@ -203,7 +237,7 @@ export function countWebhooks(sql: Sql): Promise<number> {
 /** Encrypted values by name. Null removes the header. */
 type SealedHeaderChange = Record<string, string | null>
 
-interface WebhookChange {
+export interface WebhookChange {
   url?: string
   description?: string
   eventTypes?: string[]
@@ -292,7 +326,10 @@ export async function disableWebhook(
 /** On PostgreSQL the webhook stays locked until the transaction ends, so that a concurrent change
  *  waits and then sees this change. */
 export async function lockWebhook(scope: WriteScope, id: string): Promise<Webhook | undefined> {
-  const row: WebhookRow | undefined = await notDeleted(scope).where({ id }).forNoKeyUpdate().first()
+  const row: WebhookRow | undefined = await notDeleted(scope)
+    .where({ id: toStoredId(id) })
+    .forNoKeyUpdate()
+    .first()
   return row && webhookFromRow(row)
 }
 

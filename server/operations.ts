@@ -22,6 +22,7 @@ import { assertPermitted } from '../operations/permissions.ts'
 import type { ResponseChecker } from '../operations/response-check.ts'
 import type { Principal } from '../records/api-keys.ts'
 import type { Db } from '../records/database/open.ts'
+import type { WebhookConfig } from '../webhooks/webhook-changes.ts'
 import type { Config } from './config.ts'
 import type { Context } from './context.ts'
 import { limitInFlight } from './in-flight-requests.ts'
@@ -35,7 +36,8 @@ interface OperationServices {
   config: Pick<
     Config,
     'quotas' | 'rateLimitWindowSeconds' | 'requestsInFlightPerUser' | 'isProduction'
-  >
+  > &
+    WebhookConfig
   log: Logger
   now: () => Date
   checkResponse: ResponseChecker
@@ -208,6 +210,7 @@ async function run(
         },
       },
     },
+    ip: ctx.ip,
     requestId: ctx.state.requestId,
     traceparent: ctx.state.traceparent,
     mergePatch,
@@ -215,7 +218,7 @@ async function run(
     idempotency,
     respond(result) {
       sendResult(services, id, ctx, result)
-      return storableResponse(ctx)
+      return storableResponse(ctx, operations[id])
     },
   })
   if (earlierResponse) respondFromStore(ctx, earlierResponse)

@@ -27,7 +27,7 @@ export function sendResult(
     ctx.status = 204
   } else {
     const text = JSON.stringify(result)
-    if (operation.etag) ctx.set('ETag', etagOf(text))
+    if (operation.etag) ctx.set('ETag', etagOf(withoutSecrets(operation, text)))
     if (operation.location) ctx.set('Location', `${ctx.path}/${(result as { id: string }).id}`)
     if ('page[after]' in operation.query) setLinkToNextPage(ctx, result)
     sendJson(ctx, operation.success, text)
@@ -68,14 +68,22 @@ export function sendJson(ctx: Context, status: number, text: string): void {
   ctx.body = text
 }
 
+/** The JSON text with null for each field that is shown once. */
+function withoutSecrets({ shownOnce }: OperationRow, text: string): string {
+  if (shownOnce.length === 0) return text
+  const nulls = Object.fromEntries(shownOnce.map((name) => [name, null]))
+  return JSON.stringify({ ...JSON.parse(text), ...nulls })
+}
+
 /** The response in the form that is stored for repeats with the same Idempotency-Key. */
-export function storableResponse(ctx: Context): StoredResponse {
+export function storableResponse(ctx: Context, operation: OperationRow): StoredResponse {
   const headers: Record<string, string> = {}
   for (const name of ['Location', 'ETag']) {
     const value = ctx.response.get(name)
     if (value !== '') headers[name] = value
   }
-  return { status: ctx.status, headers, body: typeof ctx.body === 'string' ? ctx.body : '' }
+  const body = typeof ctx.body === 'string' ? withoutSecrets(operation, ctx.body) : ''
+  return { status: ctx.status, headers, body }
 }
 
 export function respondFromStore(ctx: Context, { status, headers, body }: StoredResponse): void {

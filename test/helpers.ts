@@ -13,7 +13,7 @@ import { migrate, withSetupLock } from '../records/database/migrate.ts'
 import { type Db, openDatabase, withoutPooler } from '../records/database/open.ts'
 import { writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
-import { insertUser, type Permission, type Role } from '../records/users.ts'
+import { type Grant, insertUser, type Permission, type Role } from '../records/users.ts'
 import { type Config, readConfig } from '../server/config.ts'
 import { newLogger } from '../server/log.ts'
 import { type Running, start } from '../server/main.ts'
@@ -115,7 +115,7 @@ export interface TestApp extends Running {
   newAccount(): Promise<TestAccount>
   newUser(
     accountId: string,
-    options?: { role?: Role; finance?: Permission },
+    options?: { role?: Role; finance?: Permission; grants?: Grant[] },
   ): Promise<{ userId: string }>
   newKey(account: { accountId: string; userId: string }, accessLevel?: AccessLevel): Promise<string>
   call(method: string, path: string, options?: CallOptions): Promise<Answer>
@@ -213,12 +213,13 @@ function accountsIn(db: Db): Pick<TestApp, 'newAccount' | 'newUser' | 'newKey'> 
       const ids = await transaction(db, (trx) => insertAccount(trx, account, new Date()))
       return { ...ids, key: await newKey(ids) }
     },
-    async newUser(accountId, { role = 'admin', finance = 'none' } = {}) {
+    async newUser(accountId, { role = 'admin', finance = 'none', grants } = {}) {
       const user = {
         email: `${randomUUID()}@example.com`,
         fullName: 'Test User',
         passwordHash: 'none',
         role,
+        grants,
         permissions: { finance },
       }
       const userId = await transaction(db, (trx) =>

@@ -250,6 +250,28 @@ const EVENT_FILTER_CASES: ResourceFixture['filterCases'] = {
   created_before: [[at(1), ({ created_at }) => created_at < at(1)]],
 }
 
+const DELIVERY_FILTER_CASES: ResourceFixture['filterCases'] = {
+  webhook_id: [
+    [
+      ({ webhook }) => webhook?.[1].id,
+      ({ webhook_id }, { webhook }) => webhook_id === webhook?.[1].id,
+    ],
+  ],
+  state: [
+    ['failed', ({ state }) => state === 'failed'],
+    ['failed,delivered', ({ state }) => state === 'failed'],
+  ],
+  event_type: [['webhook.test', ({ event_type }) => event_type === 'webhook.test']],
+  created_after: [[at(1), ({ created_at }) => created_at > at(1)]],
+  created_before: [[at(1), ({ created_at }) => created_at < at(1)]],
+}
+
+/** Of the lists that are no resources of the console. */
+const OTHER_FILTER_CASES: Partial<Record<OperationId, ResourceFixture['filterCases']>> = {
+  listEvents: EVENT_FILTER_CASES,
+  listDeliveries: DELIVERY_FILTER_CASES,
+}
+
 /** Throws when test/resources.ts has no entry for the resource. */
 export function fixtureFor({ type, slug }: Pick<Resource, 'type' | 'slug'>): ResourceFixture {
   const fixture = FIXTURES[type]
@@ -262,7 +284,7 @@ export function fixtureFor({ type, slug }: Pick<Resource, 'type' | 'slug'>): Res
  *  contract. */
 export function filterCasesFor(id: OperationId): ResourceFixture['filterCases'] {
   const resource = resources.find(({ operations }) => operations.list === id)
-  const cases = resource ? fixtureFor(resource).filterCases : EVENT_FILTER_CASES
+  const cases = resource ? fixtureFor(resource).filterCases : (OTHER_FILTER_CASES[id] ?? {})
   for (const name of Object.keys(operations[id].filters))
     if (cases[name] === undefined)
       throw new Error(`Add filter "${name}" of ${id} to test/resources.ts.`)
@@ -304,7 +326,23 @@ export async function createOneOfEach(client: Client): Promise<Record<string, st
   const ids: Record<string, string> = {}
   for (const { type } of orderedResources()) ids[type] = (await newRecord(client, type)).id
   ids.event = (await client.get('/events?page[size]=1')).body.data[0].id
-  return ids
+  const webhook = await newWebhook(client, 'export.failed')
+  return { ...ids, webhook: webhook.id, ...(await newWebhookRecords(client, webhook)) }
+}
+
+/** A webhook for the events of one type. */
+const newWebhook = (client: Client, type: string): Promise<Body> =>
+  expectSuccess(client.post('/webhooks', { url: 'https://example.com/', event_types: [type] }))
+
+/** The IDs of a delivery of the webhook, and of a bulk job. */
+async function newWebhookRecords(
+  client: Client,
+  { id }: Body,
+): Promise<{ delivery: string; bulk_job: string }> {
+  const post = (path: string, body?: object): Promise<Body> =>
+    expectSuccess(client.post(`/webhooks/${id}/${path}`, body))
+  const job = await post('retry-failed', { since: '2026-03-02T09:30:00Z' })
+  return { delivery: (await post('test')).id, bulk_job: job.id }
 }
 
 /** The path with the ID of a record for each parameter, for example `{task}` or `{export_id}`. */
@@ -320,6 +358,9 @@ export async function seedAll(
   setMinute: (minute: number) => void,
 ): Promise<Seeded> {
   const seeded: Seeded = {}
+  setMinute(0)
+  // The seeds of payments cause deliveries of the first webhook.
+  const webhooks = [await newWebhook(client, 'payment.created')]
   for (const resource of orderedResources()) {
     const records: Body[] = []
     for (const [i, body] of fixtureFor(resource).seed(seeded).entries()) {
@@ -336,5 +377,8 @@ export async function seedAll(
       await expectSuccess(client.patch(`/${resource.slug}/${record.id}`, change))
     }
   }
-  return seeded
+  webhooks.push(await newWebhook(client, 'payment.created'))
+  const { delivery, bulk_job } = await newWebhookRecords(client, webhooks[1])
+  const cancelled = await expectSuccess(client.post(`/deliveries/${delivery}/cancel`, undefined))
+  return { ...seeded, webhook: webhooks, delivery: [cancelled], bulk_job: [{ id: bulk_job }] }
 }

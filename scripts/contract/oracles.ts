@@ -33,6 +33,7 @@ import { limitChecks, randomValidChecks } from './oracles/valid-data.ts'
 import { webhookChecks } from './oracles/webhooks.ts'
 import { type Checks, hasParameter, type Run, type Target } from './run.ts'
 import { FIELD, prefixed, RESTRICTIONS, type Tester } from './testers.ts'
+import { hasWebhooks } from './webhook-account.ts'
 
 export interface Oracle extends Tester {
   /** A sentence for the help. */
@@ -142,7 +143,7 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'A repeated or simultaneous request has one effect. A refused request leaves its key free. Another ' +
       'operation refuses the key.',
-    tests: ['x-idempotency-key', 'header idempotent-replayed'],
+    tests: ['x-idempotency-key', 'header idempotent-replayed', 'x-shown-once'],
     isFor: (operation) => findIdempotencyKey(operation) !== undefined,
     needs: 'an operation with a header that has x-idempotency-key',
     listChecks: idempotencyChecks,
@@ -262,9 +263,9 @@ export const ORACLES: readonly Oracle[] = [
       'x-time-of',
       'x-trace-of',
     ],
-    isFor: (operation, { createWebhook }) =>
-      isSingleEmitter(operation) && createWebhook !== undefined,
-    needs: 'an operation with x-emits, one with x-event-list, and the option --webhook-secret',
+    isFor: (operation, { connect }, contract) =>
+      isSingleEmitter(operation) && connect !== undefined && hasWebhooks(contract),
+    needs: 'an operation with x-emits, one with x-event-list, and the option --receiver-url',
     listChecks: deliveryChecks,
   },
   {
@@ -273,11 +274,11 @@ export const ORACLES: readonly Oracle[] = [
       'Only a 2xx status within the time-out ends the attempts. Until then, the same bytes come again on the ' +
       'schedule of asyncapi.yaml.',
     tests: ['x-retry-seconds', 'x-timeout-seconds'],
-    isFor: (operation, { createWebhook }, contract) =>
-      createWebhook !== undefined && isFirstEmitter(operation, contract),
+    isFor: (operation, { connect }, contract) =>
+      connect !== undefined && hasWebhooks(contract) && isFirstEmitter(operation, contract),
     waits: true,
     needs:
-      'x-retry-seconds, x-event-list, the first operation with x-emits, and the option --webhook-secret',
+      'x-retry-seconds, x-event-list, the first operation with x-emits, and the option --receiver-url',
     listChecks: attemptChecks,
   },
   {
@@ -285,8 +286,8 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'A webhook gets the events of its types from its creation on, and none while it is disabled. All attempts of ' +
       'the schedule, retries, resends, a rotated secret and the order of events are tested.',
-    isFor: (operation, { newWebhookAccount }, contract) =>
-      newWebhookAccount !== undefined && isFirstEmitter(operation, contract),
+    isFor: (operation, { newAccount }, contract) =>
+      newAccount !== undefined && hasWebhooks(contract) && isFirstEmitter(operation, contract),
     waits: true,
     needs: 'the first operation with x-emits, and no option --url',
     listChecks: webhookChecks,

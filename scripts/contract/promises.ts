@@ -42,7 +42,8 @@ type Add = (entry: Entry) => void
 /** Words that say nothing about what the service does. `x-emits` is a promise for each event. */
 const OTHER_WORDS = [
   ...['x-currency', 'x-default', 'x-emits', 'x-enum-descriptions', 'x-enum-varnames'],
-  ...['x-extensible-enum', 'x-module', 'x-modules', 'x-subscribable', 'x-untested'],
+  ...['x-extensible-enum', 'x-module', 'x-modules', 'x-subscribable', 'x-test-value'],
+  'x-untested',
 ]
 const WORDS = KNOWN_WORDS.filter((word) => !OTHER_WORDS.includes(word))
 /** Each key below these words is a claim, for example `x-record.states`. */

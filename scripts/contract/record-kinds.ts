@@ -12,6 +12,8 @@ export interface Kind {
   collection: string
   list: Operation | undefined
   create: Operation | undefined
+  /** Another operation that returns a new record of the kind. */
+  cause: Operation | undefined
   get: Operation | undefined
   update: Operation | undefined
   remove: Operation | undefined
@@ -32,17 +34,27 @@ export function listKinds({ operations }: Contract): Kind[] {
   for (const { name, collection } of operations.flatMap(({ path }) => listCollections(path))) {
     const shape = shapeOf(collection)
     if (kinds.has(shape)) continue
+    const get = find('get', `${shape}/{}`)
     kinds.set(shape, {
       name,
       collection,
       list: find('get', shape),
       create: find('post', shape),
-      get: find('get', `${shape}/{}`),
+      cause: operations.find((one) => one.success.status === 201 && isSameRecord(one, get)),
+      get,
       update: find('patch', `${shape}/{}`),
       remove: find('delete', `${shape}/{}`),
     })
   }
   return [...kinds.values()]
+}
+
+/** Whether both responses have the same schema. */
+function isSameRecord(one: Operation, other: Operation | undefined): boolean {
+  const [mine, yours] = [one, other].map(
+    (operation) => operation?.success.content['application/json']?.schema.value.$ref,
+  )
+  return mine !== undefined && mine === yours
 }
 
 export function listCrudKinds(contract: Contract): CrudKind[] {

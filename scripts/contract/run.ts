@@ -15,7 +15,6 @@ import { collectionOf } from './record-kinds.ts'
 import { type ReceivedResponse, type Request, toSearch, toText } from './request.ts'
 import type { Exchange } from './sender.ts'
 import type { TestRecords } from './test-records.ts'
-import type { WebhookAccount } from './webhook-account.ts'
 
 const FINISH_TIMEOUT_MS = 30_000
 const POLL_MS = 50
@@ -24,6 +23,9 @@ const POLL_MS = 50
  *  an export, between two requests. */
 export const MAX_TRIES = 20
 export const RETRY_DELAY_MS = 100
+
+/** Creates a webhook for all later events of the account. */
+export type CreateWebhook = (url: string) => Promise<TestedWebhook>
 
 export interface Target {
   /** Without a trailing slash. */
@@ -40,14 +42,15 @@ export interface Target {
   otherKey?: string
   /** Keys that are not valid, by what is wrong with them, for example `a revoked key`. */
   invalidKeys?: Record<string, string>
-  /** Creates a webhook that sends all later events of the account to the receiver. */
-  createWebhook?(receiver: Receiver): Promise<TestedWebhook>
+  /** Calls `create` with a URL that leads to the receiver. Undefined: no such URL is known. */
+  connect?(receiver: Receiver, create: CreateWebhook): Promise<TestedWebhook>
   /** The time-out of attempts, if it is not that of asyncapi.yaml. */
   webhookTimeoutMs?: number
-  /** Creates an account for an oracle that waits for deliveries, and so runs beside the others. */
-  newWebhookAccount?(): Promise<WebhookAccount>
-  /** The account of `key`, in a run that has it for itself. */
-  webhookAccount?: WebhookAccount
+  /** Creates an account for an oracle that waits for deliveries, and so runs beside the others.
+   *  `key`: a Full Access key of a user with every permission. */
+  newAccount?(): Promise<{ key: string }>
+  /** The account of `key` has no other traffic. */
+  isAlone?: boolean
   /** Gets the deliveries of the whole run. Undefined: each test of deliveries starts a receiver. */
   receiver?: Receiver
 }

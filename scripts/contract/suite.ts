@@ -17,7 +17,6 @@ import type { Checks, Run, Target } from './run.ts'
 import { type Exchange, Sender } from './sender.ts'
 import { prepareRecords } from './test-records.ts'
 import { CONFORMANCE } from './testers.ts'
-import type { WebhookAccount } from './webhook-account.ts'
 
 /** Further failures of one case are dropped. */
 const MAX_FAILURES_PER_CASE = 3
@@ -63,7 +62,7 @@ interface SuiteOptions extends SetUp {
  *  records the target does not create. Cases that wait for deliveries run beside the others if the
  *  target has an account for them, and otherwise at the end. */
 export async function runSuite({ onStart, onCase, ...setUp }: SuiteOptions): Promise<void> {
-  const { newWebhookAccount } = setUp.target
+  const { newAccount } = setUp.target
   await using session = await openSession(setUp)
   const cases = listCases(session.run)
   const [others, waiting] = [
@@ -71,9 +70,9 @@ export async function runSuite({ onStart, onCase, ...setUp }: SuiteOptions): Pro
     cases.filter(({ waits }) => waits),
   ]
   const beside =
-    newWebhookAccount &&
+    newAccount &&
     waiting.map(async (each) => {
-      const target = targetOf(setUp.target, await newWebhookAccount())
+      const target = targetOf(setUp.target, await newAccount())
       await using own = await openSession({ ...setUp, target })
       return await performCase(own, each)
     })
@@ -86,15 +85,8 @@ export async function runSuite({ onStart, onCase, ...setUp }: SuiteOptions): Pro
   }
 }
 
-function targetOf({ url, webhookTimeoutMs }: Target, webhookAccount: WebhookAccount): Target {
-  return {
-    url,
-    webhookTimeoutMs,
-    webhookAccount,
-    key: webhookAccount.key,
-    createWebhook: (receiver) =>
-      webhookAccount.createWebhook({ url: receiver.url, eventTypes: ['*'] }),
-  }
+function targetOf({ url, webhookTimeoutMs, connect }: Target, { key }: { key: string }): Target {
+  return { url, webhookTimeoutMs, connect, key, isAlone: true }
 }
 
 /** The requests of one account, and its test records. */

@@ -239,19 +239,20 @@ export class TestRecords {
 
   /** The ID of a new record, or of the first record of a kind that no request can create. */
   async #create(kind: Kind, values: JsonObject, collection: string): Promise<string> {
-    if (!kind.create) return await this.#findFirst(collection)
-    const body = {
-      ...(await this.validBody(kind.create)),
+    const operation = kind.create ?? kind.cause
+    if (!operation) return await this.#findFirst(collection)
+    const body = operation.body && {
+      ...(await this.validBody(operation)),
       ...this.#neededValues.get(kind),
       ...values,
     }
-    const file = exampleFile(kind.create)
+    const file = exampleFile(operation)
     const search = file && `?${toSearch(Object.entries({ ...file.query, ...values }))}`
     const request: Request = {
       method: 'POST',
-      path: collection + (search ?? ''),
-      headers: { 'Content-Type': file?.mediaType ?? 'application/json' },
-      body: file?.text ?? JSON.stringify(body),
+      path: kind.create ? collection + (search ?? '') : await this.newPath(operation),
+      headers: body || file ? { 'Content-Type': file?.mediaType ?? 'application/json' } : {},
+      body: file?.text ?? (body ? JSON.stringify(body) : undefined),
       key: this.#key,
     }
     const { status, text, json } = await this.#send(request)

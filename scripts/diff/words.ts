@@ -103,6 +103,7 @@ export const WORD_RULES: Record<string, WordRule> = {
   'x-refers-with': LIMIT,
   'x-returned-by': LIMIT,
   'x-returned-by.*': PROMISE,
+  'x-shown-once': LIMIT,
   'x-when-deleted': PROMISE,
   // Deliveries
   'x-equals': PROMISE,
@@ -128,6 +129,7 @@ export const OTHER_WORDS: Record<string, string> = {
   'x-signature': 'keywords.ts compares it.',
   'x-subscribable': 'events.ts compares it.',
   'x-sunset': 'deprecations.ts compares it.',
+  'x-test-value': 'It is about the contract tests.',
   'x-untested': 'It is about the contract tests.',
   'x-unmatched-requests': 'operations.ts compares it like the responses of an operation.',
 }

@@ -34,6 +34,7 @@ export function findStaleLists(contract: Contract): Located[] {
     (schema.value.enum ?? []).map((type) => [type, ref]),
   )
   const names = subscribable.map(({ type }) => type)
+  const all = events.map(({ type }) => type)
   const [channel, ...otherChannels] = Object.keys(valueAt(asyncapi.root, ['channels']) ?? {})
   const messages = events.map(({ place }) => {
     const name = String(place.path.at(-1))
@@ -41,8 +42,16 @@ export function findStaleLists(contract: Contract): Located[] {
   })
   const list = (source: Source, path: Path, value: unknown): Located => ({ source, path, value })
   return [
-    list(openapi, [...SCHEMAS, 'EventTypeName', 'enum'], names),
-    list(openapi, [...SCHEMAS, 'EventTypeName', 'x-enum-descriptions'], describe(names)),
+    ...(
+      [
+        ['EventTypeName', names, describe(names)],
+        ['WebhookEventType', ['*', ...names], ['All types.', ...describe(names)]],
+        ['DeliveredEventType', all, describe(all)],
+      ] as const
+    ).flatMap(([schema, types, descriptions]) => [
+      list(openapi, [...SCHEMAS, schema, 'enum'], types),
+      list(openapi, [...SCHEMAS, schema, 'x-enum-descriptions'], descriptions),
+    ]),
     list(openapi, [...SCHEMAS, 'Event', 'discriminator', 'mapping'], Object.fromEntries(mapping)),
     ...alternatives.map(({ schema: { source, path, value } }) =>
       list(source, [...path, 'x-enum-descriptions'], describe(value.enum ?? [])),

@@ -9,7 +9,10 @@ import { isObject, type Sources } from '../model/source.ts'
 import { type Schemas, withDistinctFields, withRules } from './rules-31.ts'
 import { listPayloadSchemas } from './types.ts'
 
-const WEBHOOKS_TAG = { name: 'Webhooks', description: 'Deliveries of events to your endpoint.' }
+const WEBHOOKS_TAG = {
+  name: 'Webhook events',
+  description: 'Deliveries of events to your endpoint.',
+}
 
 export function toOpenapi31(contract: Contract): object {
   const {
@@ -69,7 +72,7 @@ function toWebhook(sources: Sources, event: EventMessage): object {
   return {
     post: {
       operationId: `on${event.payloadName}`,
-      tags: ['Webhooks'],
+      tags: [WEBHOOKS_TAG.name],
       summary: event.summary,
       description: event.description,
       // Deliveries have no credentials: the receiver verifies the signature in the headers.

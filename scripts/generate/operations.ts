@@ -1,7 +1,7 @@
 /** generated/operations.ts: the operations as data, and the types of their parts (parameters,
  *  bodies and event types) by operationId. */
 import type { Contract } from '../model/contract.ts'
-import type { Operation, Parameter } from '../model/operations.ts'
+import type { Operation, OperationResponse, Parameter } from '../model/operations.ts'
 import { dereference } from '../model/references.ts'
 import { readDefault, type Schema } from '../model/schema.ts'
 import { fail, type Located, type Sources } from '../model/source.ts'
@@ -40,8 +40,8 @@ export interface OperationRow {
   readonly summary: string
   /** The access level that the API key needs. */
   readonly access: 'read' | 'write'
-  /** The module permission that the key's owner needs. */
-  readonly permission: 'finance' | null
+  /** What the key's owner must be permitted to do. */
+  readonly permission: 'finance' | 'webhooks' | null
   readonly rateLimit: { readonly limit: number; readonly windowSeconds: number }
   /** Type and default of each query parameter. */
   readonly query: { readonly [name: string]: QueryParameter }
@@ -65,6 +65,8 @@ export interface OperationRow {
   readonly location: boolean
   /** Every declared status. */
   readonly statuses: readonly number[]
+  /** The fields of the 2xx response that a repeated response has as null. */
+  readonly shownOnce: readonly string[]
   /** Whether requests can have an Idempotency-Key. */
   readonly idempotent: boolean
   /** Whether requests can have If-Match. */
@@ -177,6 +179,7 @@ function toRow(sources: Sources, operation: Operation): object {
     etag: 'etag' in success.headers,
     location: 'location' in success.headers,
     statuses: responses.map(({ status }) => status),
+    shownOnce: listShownOnce(sources, success),
     idempotent: takesHeader('idempotency-key'),
     ifMatch: takesHeader('if-match'),
     batch: batch
@@ -184,6 +187,15 @@ function toRow(sources: Sources, operation: Operation): object {
       : null,
     deprecation,
   }
+}
+
+function listShownOnce(sources: Sources, { content }: OperationResponse): string[] {
+  const media = content['application/json']
+  if (!media) return []
+  const schema = dereference(sources, media.schema)
+  return Object.entries(schema.value.properties ?? {})
+    .filter(([, value]) => followSchema(sources, { ...schema, value })['x-shown-once'])
+    .map(([name]) => name)
 }
 
 /** The entry of the parameter in `filters` of the row. Empty for a parameter that is not a

@@ -1,9 +1,10 @@
-/** Checks the examples of bodies, of response headers and of messages. Redocly checks those of
+/** Checks the examples of bodies, of response headers and of messages, and `x-test-value`. Redocly checks those of
  *  parameters and schemas. */
 import { CHECKING_CODE } from '../generate/ajv.ts'
 import { Compiler, type Openness } from '../generate/compiler.ts'
 import type { Contract } from '../model/contract.ts'
 import type { EventMessage } from '../model/events.ts'
+import { listNodes } from '../model/nodes.ts'
 import { isJson, type MediaType } from '../model/operations.ts'
 import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
@@ -16,7 +17,7 @@ import {
   valueAt,
 } from '../model/source.ts'
 
-export function findInvalidExamples({ sources, operations, events }: Contract): Finding[] {
+export function findInvalidExamples({ sources, openapi, operations, events }: Contract): Finding[] {
   const compiler = new Compiler(sources, CHECKING_CODE)
   const requests = operations.flatMap(({ body }) => body ?? [])
   const responses = operations.flatMap((operation) => operation.responses)
@@ -29,7 +30,21 @@ export function findInvalidExamples({ sources, operations, events }: Contract): 
     ...requests.flatMap((body) => checkBody(sources, compiler, body, 'open')),
     ...[...bodies].flatMap((body) => checkBody(sources, compiler, body, 'closed')),
     ...[...headerSchemas.values()].flatMap((schema) => checkHeader(compiler, schema)),
+    ...listNodes(openapi.root).flatMap(({ path, value }) =>
+      TEST_VALUE in value ? checkTestValue(compiler, { source: openapi, path, value }) : [],
+    ),
   ]
+}
+
+const TEST_VALUE = 'x-test-value'
+
+function checkTestValue(compiler: Compiler, schema: Located<Schema>): Finding[] {
+  const at = [...schema.path, TEST_VALUE]
+  return check(compiler, schema, 'closed', {
+    source: schema.source,
+    path: at,
+    value: schema.value[TEST_VALUE],
+  })
 }
 
 function checkMessage(compiler: Compiler, { payload, headers }: EventMessage): Finding[] {

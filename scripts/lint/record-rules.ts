@@ -3,7 +3,7 @@ import { collectionOf } from '../contract/record-kinds.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Finding } from '../model/source.ts'
 import { findBatch, readBatchWords } from '../words/batches.ts'
-import { readRecordWords, requestSchema } from '../words/records.ts'
+import { listShownOnce, readRecordWords, requestSchema, responseSchema } from '../words/records.ts'
 import { readRules } from '../words/refusals.ts'
 
 /** Rows of `computed` in `x-record` that do not have a value for each of `from`, and a result. */
@@ -19,6 +19,19 @@ export function findWrongRows(contract: Contract): Finding[] {
         return [{ ...operation.success.place, problem }]
       })
     })
+}
+
+/** Fields with `x-shown-once` that cannot be null in later responses. */
+export function findNeverHidden(contract: Contract): Finding[] {
+  return contract.operations.flatMap((operation) => {
+    const { properties = {} } = responseSchema(contract, operation)
+    return listShownOnce(contract, operation)
+      .filter((name) => !properties[name]?.nullable)
+      .map((name) => ({
+        ...operation.success.place,
+        problem: `${name} has x-shown-once: add nullable: true, because later responses have null`,
+      }))
+  })
 }
 
 /** Fields of `x-refusals`, also of `accepts` and `refuses`, that the body of the operation does not

@@ -16,7 +16,12 @@ import { findDreddProblems } from './dredd.ts'
 import { findEventTypeMismatches } from './events.ts'
 import { findInvalidExamples } from './examples.ts'
 import { findListProblems } from './lists.ts'
-import { findUnknownFields, findWrongBatches, findWrongRows } from './record-rules.ts'
+import {
+  findNeverHidden,
+  findUnknownFields,
+  findWrongBatches,
+  findWrongRows,
+} from './record-rules.ts'
 import { findOtherErrorSchemas, findUndeclaredStatuses, findUnreadHeaders } from './responses.ts'
 import {
   findDifferentSchemas,
@@ -52,6 +57,7 @@ export const rules: Record<string, (contract: Contract) => Finding[]> = {
   'rule-fields': findUnknownFields,
   'computed-rows': findWrongRows,
   batches: findWrongBatches,
+  'shown-once': findNeverHidden,
   'sunset-in-time': findEarlySunsets,
   unreferenced: findUnusedComponents,
   'mistyped-word': findMistypedWords,

@@ -7,6 +7,7 @@ import { type OperationId, type OperationRow, operations } from '../../generated
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { findBatch } from '../words/batches.ts'
+import { asShownLater } from '../words/records.ts'
 import { type BatchOutcome, type BatchParts, performBatch } from './batches.ts'
 import { type Examples, readExamples } from './examples.ts'
 import { type Change, type Cursors, MockRecords, type RecordCall } from './records.ts'
@@ -133,7 +134,10 @@ async function respond(mock: Mock, ctx: Context, id: OperationId): Promise<void>
   if (status === 304 && current !== null) ctx.set('ETag', service.etagOf(current.text))
   if (status !== operation.success) return
   if ('page[after]' in operation.query && body) service.setLinkToNextPage(ctx, body.value)
-  if (operation.etag && body) ctx.set('ETag', service.etagOf(body.text))
+  if (operation.etag && body) {
+    const later = call ? asShownLater(contract, call.operation, body.value as object) : body.value
+    ctx.set('ETag', service.etagOf(JSON.stringify(later)))
+  }
   if (operation.location && body)
     ctx.set('Location', `${ctx.path}/${(body.value as { id: string }).id}`)
   for (const { operation, change } of outcome?.changes ?? [])

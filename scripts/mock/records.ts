@@ -11,6 +11,7 @@ import { isObject } from '../model/source.ts'
 import { applyFilter, applySort, recordOrder } from '../words/list-model.ts'
 import { type Filter, listFilters, readListWords, readSort } from '../words/lists.ts'
 import { readField, readPointer } from '../words/read.ts'
+import { asShownLater } from '../words/records.ts'
 import {
   type Json,
   newFinishedRecord,
@@ -153,7 +154,7 @@ export class MockRecords {
     const stored = kind.words.finished_when
       ? newFinishedRecord(kind, ofGet, { ...sent, id })
       : record
-    this.#records.set(key, stored)
+    this.#records.set(key, asShownLater(this.#contract, operation, stored))
     const change = { before: undefined, after: record }
     return { body: bodyOf(operation, record), change }
   }

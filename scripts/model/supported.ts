@@ -146,13 +146,19 @@ function findUnsupportedSecurity({ openapi }: Contract, operation: Operation): F
   return [{ source: openapi, path: scheme, problem }]
 }
 
-/** `x-permission` names a module: one of `x-modules`, or any if the contract has no `x-modules`. */
+/** A permission that is no module: the owner of the key may manage webhooks. */
+const WEBHOOKS = 'webhooks'
+
+/** `x-permission` names a module: one of `x-modules`, or any if the contract has no `x-modules`. Or
+ *  it is `webhooks`. */
 function findUnknownPermission(
   { modules }: Contract,
   { id, permission, place }: Operation,
 ): Finding[] {
-  if (permission === null || modules.length === 0 || modules.includes(permission)) return []
-  const problem = `x-permission of ${id} must be one of ${modules.join(', ')}`
+  if (permission === null || modules.length === 0) return []
+  const known = [...modules, WEBHOOKS]
+  if (known.includes(permission)) return []
+  const problem = `x-permission of ${id} must be one of ${known.join(', ')}`
   return [{ ...place, path: [...place.path, 'x-permission'], problem }]
 }
 

@@ -50,6 +50,23 @@ export function requestSchema(contract: Contract, { body }: Operation): Schema {
   return inlineMedia(contract, body)
 }
 
+/** The record as later responses have it: with null for the fields that have `x-shown-once`. */
+export function asShownLater<Record extends object>(
+  contract: Contract,
+  operation: Operation,
+  record: Record,
+): Record {
+  const hidden = listShownOnce(contract, operation).map((name) => [name, null])
+  return { ...record, ...Object.fromEntries(hidden) }
+}
+
+/** The names of the fields of the response that have `x-shown-once`. */
+export function listShownOnce(contract: Contract, operation: Operation): string[] {
+  return Object.entries(responseSchema(contract, operation).properties ?? {})
+    .filter(([, schema]) => schema['x-shown-once'])
+    .map(([name]) => name)
+}
+
 function inlineMedia({ sources }: Contract, media: MediaType | null | undefined): Schema {
   return media ? inlineReferences(sources, media.schema) : {}
 }

@@ -85,10 +85,8 @@ describe('wrong usage', () => {
 
   it('refuses two values from standard input, instead of an empty second one', async () => {
     await using muster = await newMuster()
-    const args = ['--url', 'http://127.0.0.1:1', '--key', '-', '--webhook-secret', '-']
-    const { status, stderr } = await muster.run(['contract', ...args, '--receiver-port', '8089'], {
-      input: 'whsec_YWJj\n',
-    })
+    const args = ['--url', 'http://127.0.0.1:1', '--key', '-', '--other-key', '-']
+    const { status, stderr } = await muster.run(['contract', ...args], { input: 'mst_abc\n' })
     expect([status, stderr]).toEqual([2, expect.stringMatching(/standard input is empty/)])
   })
 })

@@ -2,7 +2,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { openWebhookAccount } from '../../cli/contract-webhooks.ts'
 import { newMuster } from '../cli/muster.ts'
 import { operationIds } from '../helpers.ts'
 import { freePort } from '../postgres.ts'
@@ -115,14 +114,9 @@ onSqlite(
     const port = await freePort()
     await using proxy = await startFaultyProxy(`http://127.0.0.1:${port}`, {})
     await using elsewhere = await startFaultyProxy('http://127.0.0.1:9', {})
-    await using webhook = await openWebhookAccount(app, account).createWebhook({
-      url: `${proxy.url}/in`,
-      eventTypes: ['*'],
-    })
     const args = (receiverUrl: string) => [
       ...['contract', '--url', app.url, '--key', account.key, '--json', '--runs', '1'],
-      ...['--webhook-secret', webhook.secret, '--receiver-port', String(port)],
-      ...['--receiver-url', receiverUrl, '--only', 'createTask'],
+      ...['--receiver-port', String(port), '--receiver-url', receiverUrl, '--only', 'createTask'],
     ]
     const delivered = JSON.parse((await muster.run(args(`${proxy.url}/in`))).stdout)
     expect(delivered.error).toBe(null)

@@ -26,7 +26,7 @@ let seeded: Seeded
 /** All records of the account, by the ID of the list operation. */
 const allRecords: Record<string, Body[]> = {}
 
-const listIds = operationIds.filter((id) => /^list(?!Exports|EventTypes)/.test(id))
+const listIds = operationIds.filter((id) => /^list(?!Exports|EventTypes|Webhooks)/.test(id))
 const list = (id: OperationId, query: string): Promise<Answer> =>
   client.get(`${pathOf(id)}?${query}`)
 const idsOf = (answer: Answer): string[] =>
@@ -283,7 +283,11 @@ describe.each(listIds)('%s: the filters', (id) => {
 
   // Among several indexes, PostgreSQL chooses by the size of the tables, and these are nearly empty.
   const planIsFixed = inject('database') === 'sqlite'
-  test.runIf(planIsFixed).each(cases.filter(({ name }) => name !== 'search'))(
+  // The other filters of deliveries read the deliveries of the account in order.
+  const indexed = id === 'listDeliveries' ? ['webhook_id'] : cases.map(({ name }) => name)
+  test
+    .runIf(planIsFixed)
+    .each(cases.filter(({ name }) => name !== 'search' && indexed.includes(name)))(
     'filter[$name] → found by an index',
     async ({ name, first }) => {
       const column = name === 'email' ? 'email_key' : name.replace(/_(after|before)$/, '_at')

@@ -18,6 +18,7 @@ describe('getMe', () => {
           email,
           role: 'owner',
           finance_permission: 'write',
+          can_manage_webhooks: true,
         },
         account: { id: account.accountId, name: 'Test account' },
         rate_limit: { limit: 120, window_seconds: 60 },

@@ -60,7 +60,7 @@ async function testFault(
     // The service limits the requests with invalid keys from one IP address.
     invalidKeys: undefined,
     // All deliveries must pass the proxy, and the run must end with the first failure.
-    newWebhookAccount: undefined,
+    newAccount: undefined,
     ...(deliveryHook && changeDeliveries(target, deliveryHook)),
   }
   const foundBy = await runSuite({
@@ -83,16 +83,13 @@ async function testFault(
 }
 
 /** Sends the deliveries of the target's webhooks through a proxy, which changes them. */
-function changeDeliveries(
-  { createWebhook }: Target,
-  hook: DeliveryHook,
-): Pick<Target, 'createWebhook'> {
+function changeDeliveries({ connect }: Target, hook: DeliveryHook): Pick<Target, 'connect'> {
   return {
-    createWebhook:
-      createWebhook &&
-      (async (receiver) => {
+    connect:
+      connect &&
+      (async (receiver, create) => {
         const proxy = await startDeliveryProxy(receiver.url, hook)
-        const webhook = await createWebhook({ ...receiver, url: proxy.url })
+        const webhook = await connect({ ...receiver, url: proxy.url }, create)
         proxy.setSecret(webhook.secret)
         return {
           secret: webhook.secret,

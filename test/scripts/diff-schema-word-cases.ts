@@ -171,6 +171,13 @@ export const SCHEMA_WORD_CASES: WordCase[] = [
     backward: [],
   },
   {
+    rule: 'x-shown-once',
+    at: 'schema',
+    words: ['x-shown-once: true', 'x-own: 1'],
+    forward: ['safe x-shown-once-removed: no longer has x-shown-once: true'],
+    backward: [],
+  },
+  {
     rule: 'x-returned-by.*',
     at: 'schema',
     words: ['x-returned-by: [getNote, getOld]', 'x-returned-by: [getNote]'],

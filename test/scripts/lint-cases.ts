@@ -210,6 +210,20 @@ export const CASES: Case[] = [
     want: 'computed-rows — row 1 of computed.screening_outcome must have 2 values and the result',
   },
   {
+    name: 'a field that is shown once and cannot be null',
+    change: [
+      'nullable: true\n          x-shown-once: true\n          description: The signing',
+      'x-shown-once: true\n          description: The signing',
+    ],
+    line: '',
+    want: 'shown-once — secret has x-shown-once: add nullable: true, because later responses have null',
+  },
+  {
+    name: 'a value for tests that its schema refuses',
+    change: ['x-test-value: [export.failed]', 'x-test-value: []'],
+    want: 'examples — the example must NOT have fewer than 1 items',
+  },
+  {
     name: 'a list without pages',
     change: ["        - $ref: '#/components/parameters/PageSize'\n", ''],
     after: 'operationId: listEventTypes',

@@ -98,10 +98,10 @@ test('prints a line for each check that has nothing to check, with what the chec
       /^SKIP {2}keeps its rules in every order of requests: had nothing to check; it needs records at/,
     ),
     expect.stringMatching(
-      /^SKIP {2}delivers its events: had nothing to check; it needs .* --webhook-secret$/,
+      /^SKIP {2}delivers its events: had nothing to check; it needs .* --receiver-url$/,
     ),
     expect.stringMatching(
-      /^SKIP {2}attempts deliveries until they are accepted: had nothing to check; it needs .* --webhook-secret$/,
+      /^SKIP {2}attempts deliveries until they are accepted: had nothing to check; it needs .* --receiver-url$/,
     ),
     'SKIP  delivers to each webhook what it must get: had nothing to check; it needs the first operation with x-emits, and no option --url',
     'SKIP  refuses wrong references: had nothing to check; it needs a field with x-refers-to, or the option --other-key',

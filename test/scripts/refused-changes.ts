@@ -333,7 +333,7 @@ export const REFUSED: RefusedChange[] = [
     name: 'a permission that is no module',
     change: ['paths:\n', 'x-modules: [tasks]\npaths:\n'],
     line: 'x-permission: finance',
-    want: 'x-permission of deleteNote must be one of tasks',
+    want: 'x-permission of deleteNote must be one of tasks, webhooks',
   },
   {
     name: 'an event type that asyncapi.yaml does not have',

@@ -11,7 +11,7 @@ import type { Db } from '../../records/database/open.ts'
 import type { Scope, WriteScope } from '../../records/database/scope.ts'
 import type { KeyedRequest } from '../../records/idempotency-keys.ts'
 import type { Notice, Session } from '../../records/sessions.ts'
-import type { Grant, Module, Permission, User } from '../../records/users.ts'
+import type { Module, Permission, User } from '../../records/users.ts'
 import type { Content } from '../shared/html.ts'
 import type { ConsoleConfig } from './services.ts'
 import type { Sessions } from './session.ts'
@@ -152,18 +152,7 @@ export function isOwnerOrAdmin({ role }: User): boolean {
   return role !== 'member'
 }
 
-export function canManageKeys(user: User): boolean {
-  return hasGrant(user, 'api_keys')
-}
-
-export function canManageWebhooks(user: User): boolean {
-  return hasGrant(user, 'webhooks')
-}
-
-/** The Account Owner needs no grant. */
-function hasGrant({ role, grants }: User, grant: Grant): boolean {
-  return role === 'owner' || (role === 'admin' && grants.includes(grant))
-}
+export { canManageKeys, canManageWebhooks } from '../../records/users.ts'
 
 const RANK: Record<Permission, number> = { none: 0, read: 1, write: 2 }
 

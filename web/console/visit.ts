@@ -46,7 +46,7 @@ export function newGuestVisit(
 }
 
 export function newVisit(
-  { checkResponse, keysInUse, quotas }: ConsoleServices,
+  { checkResponse, keysInUse, quotas, config }: ConsoleServices,
   visit: GuestVisit,
   { user, account, session }: SignedIn,
   { access, mayLag }: Extract<Route, { access: Access }>,
@@ -77,9 +77,11 @@ export function newVisit(
     async call(id, { updatedAt, idempotency, ...raw }) {
       assertStorable(raw.query)
       assertStorable(raw.body)
-      const executed = execute({ db, now: () => now, checkResponse, keysInUse, quotas }, id, {
+      const services = { db, now: () => now, checkResponse, keysInUse, quotas, config }
+      const executed = execute(services, id, {
         input: validate(id, raw),
         caller,
+        ip,
         reader,
         traceparent: ctx.state.traceparent,
         assertMatch(current) {

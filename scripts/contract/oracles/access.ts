@@ -100,7 +100,10 @@ interface LesserKey {
   isPermitted(operation: Operation, values: JsonObject | undefined): boolean
 }
 
-function listLesserKeys({ target }: Run, { responses }: Operation): LesserKey[] {
+function listLesserKeys(
+  { target, contract: { modules } }: Run,
+  { responses }: Operation,
+): LesserKey[] {
   const isRefused = responses.some(({ status }) => status === 403)
   return [
     {
@@ -119,10 +122,11 @@ function listLesserKeys({ target }: Run, { responses }: Operation): LesserKey[] 
       what: 'a key with the permission to read',
       key: target.readPermissionKey,
       isPermitted(operation, values) {
-        if (operation.method === 'get') return true
+        const { permission, method } = operation
+        if (method === 'get') return permission === null || modules.includes(permission)
         // An import changes the records of its rows.
         const changesValues = values !== undefined && readImportWords(operation) !== undefined
-        return operation.permission === null && !changesValues
+        return permission === null && !changesValues
       },
     },
   ]

@@ -16,7 +16,7 @@ import { readUntil } from '../poll.ts'
 import type { Attempt, PlannedResponse, Receiver } from '../receiver.ts'
 import type { Request } from '../request.ts'
 import type { Check, Run } from '../run.ts'
-import type { LoggedAttempt } from '../webhook-account.ts'
+import { type LoggedAttempt, webhookAccountOf } from '../webhook-account.ts'
 import {
   assertAttempt,
   broken,
@@ -74,7 +74,7 @@ interface StartedScenario extends Scenario {
 export async function* attemptChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const list = findEventList(run.contract)
   if (!list || readRetrySeconds(run.contract).length === 0) return
-  await using webhook = await openWebhook(run.target)
+  await using webhook = await openWebhook(run)
   if (webhook === undefined) return
   const { receiver, secret } = webhook
   for (const scenario of await startScenarios(run, operation, receiver, list.resource))
@@ -198,14 +198,12 @@ async function assertAttempts(
   if (durationMs > 0) run.tested('asyncapi.yaml', 'x-timeout-seconds')
   const isSent = response.status !== 0 && (response.delayMs ?? 0) <= timeoutMs
   const id = String(payloadOf(first)?.id)
-  const { webhookAccount } = run.target
-  if (webhookAccount === undefined) return
-  const [logged] = await readUntil(
-    () => webhookAccount.listAttempts(id),
-    (log) => log.length > 0,
+  const { attempts: log } = await readUntil(
+    () => webhookAccountOf(run).findDelivery(id),
+    (delivery) => delivery.attempts.length > 0,
     TIMEOUT_MS,
   )
-  assertLogged(request, logged, isSent ? response : undefined)
+  assertLogged(request, log[0], isSent ? response : undefined)
 }
 
 /** The delivery log has the response to the attempt. Undefined: there was none. */
@@ -222,8 +220,8 @@ function assertLogged(
   }
   const found = {
     status: logged?.status,
-    headers: Object.keys(headers).map((name) => logged?.responseHeaders?.[name.toLowerCase()]),
-    body: logged?.responseBody,
+    headers: Object.keys(headers).map((name) => logged?.response_headers?.[name.toLowerCase()]),
+    body: logged?.response_body,
   }
   if (!isDeepStrictEqual(found, expected))
     throw broken(request, `the log has ${show(found)} instead of ${show(expected)}`)

@@ -13,8 +13,9 @@ import { ContractBroken, shorten, show } from '../contract-broken.ts'
 import { type Attempt, type Receiver, startContractReceiver } from '../receiver.ts'
 import { findItemOperation } from '../record-kinds.ts'
 import type { Request } from '../request.ts'
-import { type Check, newRequest, type Run, type Target, waitUntilFinished } from '../run.ts'
+import { type Check, newRequest, type Run, waitUntilFinished } from '../run.ts'
 import { variant } from '../values/valid-values.ts'
+import { webhookAccountOf } from '../webhook-account.ts'
 import { newComputedBody } from './computed.ts'
 import {
   type Call,
@@ -88,11 +89,14 @@ export function changeOf(
 
 /** A new webhook of the account with the receiver of the run or one of its own. Undefined if the
  *  target has no webhooks. */
-export async function openWebhook({ createWebhook, receiver: shared }: Target) {
-  if (createWebhook === undefined) return undefined
+export async function openWebhook(run: Run) {
+  const { connect, receiver: shared } = run.target
+  if (connect === undefined) return undefined
   await using cleanup = new AsyncDisposableStack()
   const receiver = shared ?? cleanup.use(await startContractReceiver())
-  const { secret } = cleanup.use(await createWebhook(receiver))
+  const { createWebhook } = webhookAccountOf(run)
+  const create = (url: string) => createWebhook({ url, event_types: ['*'] })
+  const { secret } = cleanup.use(await connect(receiver, create))
   const moved = cleanup.move()
   return { receiver, secret, [Symbol.asyncDispose]: () => moved.disposeAsync() }
 }
@@ -102,7 +106,7 @@ async function assertDelivered(run: Run, operation: Operation): Promise<void> {
   const traceId = randomBytes(16).toString('hex')
   const traceparent = `00-${traceId}-${randomBytes(8).toString('hex')}-01`
   const { request } = await prepareTraced(run, operation, traceparent)
-  await using webhook = await openWebhook(run.target)
+  await using webhook = await openWebhook(run)
   if (webhook === undefined) return
   const { receiver, secret } = webhook
   const { response, emitted } = await sendAndListen(run, operation, request)

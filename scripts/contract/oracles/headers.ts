@@ -62,12 +62,12 @@ function* firstCountChecks(
   request: Request,
   { name, 'x-counts-from': from }: WordedHeader,
 ): Generator<Check> {
-  const { newWebhookAccount } = run.target
-  if (from === undefined || newWebhookAccount === undefined) return
+  const { newAccount } = run.target
+  if (from === undefined || newAccount === undefined) return
   yield {
     what: `${name} of the first request`,
     async perform() {
-      const { key } = await newWebhookAccount()
+      const { key } = await newAccount()
       const first = { ...request, key }
       const { headers } = await run.send(operation, first)
       const [left, all] = [Number(headers.get(name)), Number(headers.get(from))]

@@ -1,10 +1,11 @@
 /** Oracle: requests with the same idempotency key have one effect, and a refused request leaves its
  *  key free. */
 import { randomUUID } from 'node:crypto'
-import { parseJson } from '../../model/json.ts'
+import { type JsonObject, parseJson } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import { isObject } from '../../model/source.ts'
 import { findIdempotencyKey, type IdempotencyKey } from '../../words/idempotency.ts'
+import { asShownLater, listShownOnce } from '../../words/records.ts'
 import { assertStatus, ContractBroken } from '../contract-broken.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import { type Check, prepareRequest, type Run } from '../run.ts'
@@ -45,7 +46,7 @@ async function assertRepeated(run: Run, operation: Operation, key: IdempotencyKe
   const request = await newKeyedRequest(run, operation, key)
   const first = await run.send(operation, request)
   const again = await run.send(operation, { ...request, body: spellOtherwise(request.body) })
-  if (again.status !== first.status || again.text !== first.text)
+  if (again.status !== first.status || again.text !== textOfRepeat(run, operation, first))
     throw broken(
       request,
       again.status === first.status
@@ -56,6 +57,7 @@ async function assertRepeated(run: Run, operation: Operation, key: IdempotencyKe
   for (const name of ['location', 'etag', 'content-type'])
     if (again.headers.get(name) !== first.headers.get(name))
       throw broken(request, `the replayed response has another ${name}`)
+  noteShownOnce(run, operation, first)
   run.tested(operation.id, 'x-idempotency-key', key.name)
   if (request.body === undefined) return
   const other = { ...request, body: withOtherValue(request.body) }
@@ -87,6 +89,21 @@ function withOtherValue(body: string): string {
 function fieldsOf(body: string | undefined): [string, unknown][] | undefined {
   const value = parseJson(body ?? '')
   return isObject(value) ? Object.entries(value) : undefined
+}
+
+/** The body of a repeated response. */
+function textOfRepeat(
+  { contract }: Run,
+  operation: Operation,
+  { text, json }: ReceivedResponse,
+): string {
+  if (listShownOnce(contract, operation).length === 0) return text
+  return JSON.stringify(asShownLater(contract, operation, (json ?? {}) as object))
+}
+
+function noteShownOnce(run: Run, operation: Operation, { json }: ReceivedResponse): void {
+  for (const name of listShownOnce(run.contract, operation))
+    if ((json as JsonObject)[name] !== null) run.tested(operation.id, 'x-shown-once', name)
 }
 
 /** Throws unless only the second response has the header of repeated responses. */
@@ -138,7 +155,11 @@ async function assertBoundToOperation(
   )
   for (const other of others) {
     const method = other.method.toUpperCase()
-    const probe = { ...request, method, path: await run.records.sharedPath(other) }
+    const path = await run.records.sharedPath(other)
+    const probe =
+      request.body === undefined
+        ? await prepareRequest(run, other, { headers: request.headers }, path)
+        : { ...request, method, path }
     const { status } = await run.sendUnchecked(probe)
     const what = `the ${key.name} of ${operation.id}`
     assertStatus(probe, status, { check: 'idempotency', expected: 422, what })
@@ -162,7 +183,7 @@ async function assertOneEffect(run: Run, operation: Operation, key: IdempotencyK
   )
     throw broken(request, `409 came after ${Math.round(tookMs)} ms, before ${waitsSeconds} s`)
   const done = responses.filter(({ status }) => status === operation.success.status)
-  const bodies = new Set(done.map(({ text }) => text))
+  const bodies = new Set(done.map((response) => textOfRepeat(run, operation, response)))
   if (bodies.size !== 1)
     throw broken(
       request,

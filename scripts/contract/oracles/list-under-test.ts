@@ -126,8 +126,11 @@ export class ListUnderTest {
       this.operation,
     )
     const filter = filters.find(({ fields }) => fields[0] === created)
-    const newestFirst = `${sort.descending}${created}`
-    if (!filter || !this.sortOptions().includes(newestFirst)) return
+    // IDs may sort by creation, too.
+    const newestFirst = [created, sort.ties.slice(1)]
+      .map((field) => `${sort.descending}${field}`)
+      .find((option) => this.sortOptions().includes(option))
+    if (!filter || newestFirst === undefined) return
     const { items } = await this.#read({ [sort.parameter]: newestFirst, [page.size]: this.maxSize })
     this.#limitingQuery = { [filter.parameter.name]: readField(items.at(-1), created) }
   }

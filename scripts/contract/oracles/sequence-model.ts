@@ -5,7 +5,7 @@ import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import { listOwnEvents } from '../../words/events.ts'
 import { readWord } from '../../words/read.ts'
-import { meetsCondition, requestSchema, responseSchema } from '../../words/records.ts'
+import { asShownLater, meetsCondition, requestSchema, responseSchema } from '../../words/records.ts'
 import { ContractBroken, show } from '../contract-broken.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import { newRequest, type Run } from '../run.ts'
@@ -99,7 +99,7 @@ export class RecordModel {
     const record: ModelRecord = {
       kind,
       path: response.headers.get('location') ?? '',
-      fields: response.json as JsonObject,
+      fields: asShownLater(this.#run.contract, kind.create, response.json as JsonObject),
       tag: response.headers.get('etag'),
       oldTags: [],
       isDeleted: false,

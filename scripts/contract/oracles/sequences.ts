@@ -68,7 +68,7 @@ function longSequenceCheck(run: Run, sequences: Sequences): Check {
   return {
     what: sequences.what,
     async perform() {
-      await using webhook = await openWebhook(run.target)
+      await using webhook = await openWebhook(run)
       await sequenceCheck(run, { ...sequences, receiver: webhook?.receiver }).perform()
     },
   }

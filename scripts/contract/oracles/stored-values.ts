@@ -6,6 +6,7 @@ import type { Operation } from '../../model/operations.ts'
 import { readDefault, type Schema } from '../../model/schema.ts'
 import { isObject } from '../../model/source.ts'
 import {
+  asShownLater,
   meetsCondition,
   type RecordWords,
   readRecordWords,
@@ -161,7 +162,7 @@ async function assertReadable(
   request: Request,
   response: ReceivedResponse,
 ): Promise<void> {
-  const record = response.json as JsonObject
+  const record = asShownLater(run.contract, operation, response.json as JsonObject)
   const found = findReader(run, operation, request, response)
   if (found === undefined) return
   const { get, path } = found

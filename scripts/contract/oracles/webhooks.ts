@@ -13,7 +13,12 @@ import { type Attempt, type Receiver, startContractReceiver } from '../receiver.
 import { type CrudKind, findItemOperation, listCrudKinds } from '../record-kinds.ts'
 import type { Request } from '../request.ts'
 import { type Check, newRequest, prepareRequest, type Run } from '../run.ts'
-import type { ControlledWebhook, DeliveryProgress, WebhookAccount } from '../webhook-account.ts'
+import {
+  type ControlledWebhook,
+  type DeliveryProgress,
+  type WebhookAccount,
+  webhookAccountOf,
+} from '../webhook-account.ts'
 import { TIMER_TOLERANCE_MS } from './attempts.ts'
 import {
   assertAttempt,
@@ -55,7 +60,7 @@ interface WebhookTest extends Setting {
 }
 
 export async function* webhookChecks(run: Run): AsyncGenerator<Check> {
-  const { webhookAccount: account } = run.target
+  const account = run.target.isAlone ? webhookAccountOf(run) : undefined
   const list = findEventList(run.contract)
   const kind = listCrudKinds(run.contract).find(({ create, update, remove }) =>
     [create, update, remove].every(({ emits }) => emits.length > 0),
@@ -94,7 +99,7 @@ async function startWebhooks(setting: Setting): Promise<WebhookTest> {
   for (const name of NAMES)
     webhooks[name] = await account.createWebhook({
       url: `${receiver.url}${name}`,
-      eventTypes: typesOf(setting, name) ?? ['*'],
+      event_types: typesOf(setting, name) ?? ['*'],
       ordering: name === 'ordered' ? 'by_resource' : 'none',
     })
   await webhooks.deleted[Symbol.asyncDispose]()
@@ -165,14 +170,12 @@ async function waitForProgress(
   expected: Partial<DeliveryProgress>,
   minAttempts = 0,
 ): Promise<DeliveryProgress> {
-  const isReached = (found?: DeliveryProgress): boolean =>
-    found !== undefined &&
-    found.attempts >= minAttempts &&
-    isDeepStrictEqual({ ...found, ...expected }, found)
+  const isReached = (found: DeliveryProgress): boolean =>
+    found.attempt_count >= minAttempts && isDeepStrictEqual({ ...found, ...expected }, found)
   const progress = await readUntil(() => account.findDelivery(id), isReached, RECORDING_MS)
-  if (progress && isReached(progress)) return progress
-  const { state, attempts, nextAttemptAt } = progress ?? {}
-  const found = { state, attempts, nextAttemptAt }
+  if (isReached(progress)) return progress
+  const { state, attempt_count, next_attempt_at } = progress
+  const found = { state, attempt_count, next_attempt_at }
   throw broken(request, `the delivery has ${show(found)} instead of ${show(expected)}`)
 }
 
@@ -214,19 +217,23 @@ async function assertSchedule(test: WebhookTest): Promise<void> {
   // On a busy machine, the second attempt can be made before the first look.
   for (let attempts = 0; attempts < delays.length; ) {
     const progress = await waitForProgress(test, id, { state: 'retrying' }, attempts + 1)
-    attempts = progress.attempts
+    attempts = progress.attempt_count
     const seconds = delays[attempts - 1] ?? 0
     const last = receiver.attempts.filter(isAttemptAt(test, 'failing', event))[attempts - 1]
-    const waitMs = Number(progress.nextAttemptAt) - Number(last?.receivedAt)
+    const waitMs = Date.parse(progress.next_attempt_at ?? '') - Number(last?.receivedAt)
     if (waitMs < seconds * 1000 - TIMER_TOLERANCE_MS || waitMs > seconds * 1000 + RECORDING_MS)
       throw broken(
         request,
         `attempt ${attempts + 1} is scheduled after ${waitMs} ms instead of ${seconds} s`,
       )
-    await account.commands.attemptNow(id)
+    await account.retry(id)
   }
   const attempts = delays.length + 1
-  await waitForProgress(test, id, { state: 'failed', attempts, nextAttemptAt: null })
+  await waitForProgress(test, id, {
+    state: 'failed',
+    attempt_count: attempts,
+    next_attempt_at: null,
+  })
 }
 
 /** A retry is for a failed delivery and changes its state. A resend is for a delivered one and
@@ -240,17 +247,15 @@ const MANUAL_ATTEMPTS = [
 
 async function assertManualAttempts(test: WebhookTest): Promise<void> {
   const { account, statuses, request, event } = test
-  const { commands } = account
   const id = await findDeliveryId(test, 'failing')
   let attempts = readRetrySeconds(test.run.contract).length + 1
-  await assertRejected(request, 'a failed delivery was resent', commands.resend(id))
   for (const { command, status, state } of MANUAL_ATTEMPTS) {
     statuses.set('/failing', status)
-    await commands[command](id)
+    await account[command](id)
     attempts += 1
-    await waitForProgress(test, id, { state, attempts, nextAttemptAt: null })
+    await waitForProgress(test, id, { state, attempt_count: attempts, next_attempt_at: null })
   }
-  await assertRejected(request, 'a delivered delivery was retried', commands.retry(id))
+  await assertRejected(request, 'a delivered delivery was retried', account.retry(id))
   const bodies = (await waitForAttempts(test, 'failing', event, attempts)).map(({ body }) => body)
   if (new Set(bodies).size > 1) throw broken(request, 'two attempts have different bodies')
 }
@@ -297,7 +302,11 @@ async function assertTestEvent(test: WebhookTest): Promise<void> {
   assertAttempt(run, request, { secret, event, attempt })
   if (!isAttemptOf(run, event)(attempt))
     throw broken(request, 'the event ID of a test event is not that of its delivery')
-  await waitForProgress(test, event.id, { state: 'failed', attempts: 1, nextAttemptAt: null })
+  await waitForProgress(test, event.id, {
+    state: 'failed',
+    attempt_count: 1,
+    next_attempt_at: null,
+  })
   statuses.delete('/updates')
   if (receiver.attempts.filter((each) => payloadOf(each)?.event_type === type).length > 1)
     throw broken(request, 'a test event did not go to one webhook alone')
@@ -309,11 +318,12 @@ async function assertTestEvent(test: WebhookTest): Promise<void> {
  *  earlier ones by a retry. */
 async function assertDisabled(test: WebhookTest): Promise<void> {
   const { run, account, kind, receiver, statuses, webhooks, event } = test
-  const { retry } = account.commands
+  const { retry } = account
   const [seconds = 0] = readRetrySeconds(run.contract)
   const isAtWebhook = (attempt: Attempt) => attempt.path === '/stopped' && !isOfSystem(run, attempt)
   const id = await findDeliveryId(test, 'stopped')
-  const { attempts } = await waitForProgress(test, id, { state: 'failed', nextAttemptAt: null })
+  const stopped = { state: 'failed', next_attempt_at: null } as const
+  const { attempt_count: attempts } = await waitForProgress(test, id, stopped)
   await assertRejected(test.request, 'a delivery of a disabled webhook was retried', retry(id))
   const lastAt = receiver.attempts.findLast(isAtWebhook)?.receivedAt ?? 0
   await delay(Math.max(0, lastAt + seconds * 1000 + SETTLING_MS - Date.now()))
@@ -327,8 +337,11 @@ async function assertDisabled(test: WebhookTest): Promise<void> {
   if (count !== emitted.length)
     throw broken(request, `a webhook that was enabled again got ${count} attempts`)
   await retry(id)
-  const delivered = { state: 'delivered', attempts: attempts + 1, nextAttemptAt: null } as const
-  await waitForProgress(test, id, delivered)
+  await waitForProgress(test, id, {
+    state: 'delivered',
+    attempt_count: attempts + 1,
+    next_attempt_at: null,
+  })
 }
 
 /** The first attempt fails, and all later events wait until the second one was accepted. */

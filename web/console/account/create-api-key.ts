@@ -1,7 +1,7 @@
 /** The form of a new API key, and the page that shows its token once. */
 import { issueApiKey } from '../../../auth/api-key.ts'
 import type { WriteScope } from '../../../records/database/scope.ts'
-import { findRateLimit, type Permission } from '../../../records/users.ts'
+import { canManageWebhooks, findRateLimit, type Permission } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
 import { type Errors, formPage, hasErrors } from '../form-fields.ts'
 import { count } from '../format.ts'
@@ -42,6 +42,7 @@ export async function newKeyPage(
       html`<p class="muted">
         The key shares your limit of ${limit} requests per minute. It stops working when you are
         deactivated. ${FINANCE_ACCESS[user.permissions.finance]}
+        ${canManageWebhooks(user) && 'It can manage webhooks because you can.'}
       </p>`,
     ],
   )

@@ -116,7 +116,7 @@ function grantsField({ grants: granted }: CompleteAccess, errors: Errors): Html 
       {
         value: 'webhooks',
         label: 'Webhooks',
-        hint: 'Create, update and delete webhooks, and retry or resend deliveries.',
+        hint: 'Create, update and delete webhooks, and retry or resend deliveries, also by API.',
       },
     ],
     values: granted,

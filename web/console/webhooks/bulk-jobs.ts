@@ -1,15 +1,8 @@
 /** Bulk jobs: their list, their pages, and pausing, resuming and cancelling them. */
-import type { AuditTarget } from '../../../records/audit-log.ts'
-import {
-  type BulkJob,
-  cancelBulkJob,
-  findBulkJob,
-  listBulkJobs,
-  pauseBulkJob,
-  resumeBulkJob,
-} from '../../../records/bulk-jobs.ts'
+import { type BulkJob, findBulkJob, listBulkJobs } from '../../../records/bulk-jobs.ts'
 import { findUser } from '../../../records/users.ts'
 import { findWebhook, findWebhookNames } from '../../../records/webhooks.ts'
+import { changeJob, type JobCommand } from '../../../webhooks/webhook-changes.ts'
 import { type Html, html } from '../../shared/html.ts'
 import { count, utc } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
@@ -46,9 +39,9 @@ import { BULK_KINDS, BULK_STATES, roughDuration } from './bulk-kinds.ts'
 export const bulkJobRoutes: Route[] = [
   getFromStandby('/webhooks/jobs', isOwnerOrAdmin, jobsPage),
   get('/webhooks/jobs/:job', isOwnerOrAdmin, jobPage),
-  post('/webhooks/jobs/:job/pause', canManageWebhooks, (visit) => changeJob(visit, 'pause')),
-  post('/webhooks/jobs/:job/resume', canManageWebhooks, (visit) => changeJob(visit, 'resume')),
-  post('/webhooks/jobs/:job/cancel', canManageWebhooks, (visit) => changeJob(visit, 'cancel')),
+  post('/webhooks/jobs/:job/pause', canManageWebhooks, (visit) => commandJob(visit, 'pause')),
+  post('/webhooks/jobs/:job/resume', canManageWebhooks, (visit) => commandJob(visit, 'resume')),
+  post('/webhooks/jobs/:job/cancel', canManageWebhooks, (visit) => commandJob(visit, 'cancel')),
 ]
 
 const JOBS_PER_PAGE = 25
@@ -203,33 +196,16 @@ function jobButtons({ id, state }: BulkJob): Html {
   </span>`
 }
 
-const ACTIONS = {
-  pause: {
-    run: pauseBulkJob,
-    auditVerb: 'bulk_job_paused',
-    notice: 'Job paused. Attempts that are already scheduled are still made.',
-  },
-  resume: { run: resumeBulkJob, auditVerb: 'bulk_job_resumed', notice: 'Job resumed.' },
-  cancel: { run: cancelBulkJob, auditVerb: 'bulk_job_cancelled', notice: 'Job cancelled.' },
+const NOTICES: Record<JobCommand, string> = {
+  pause: 'Job paused. Attempts that are already scheduled are still made.',
+  resume: 'Job resumed.',
+  cancel: 'Job cancelled.',
 }
 
-async function changeJob(visit: Visit, action: keyof typeof ACTIONS): Promise<PageResult> {
-  const { run, auditVerb, notice } = ACTIONS[action]
+async function commandJob(visit: Visit, command: JobCommand): Promise<PageResult> {
   const job = await loadJob(visit)
-  await visit.change(async (scope) => {
-    if (!(await run(scope, job.id, visit.now))) visit.ctx.throw(404)
-    const target = await jobTarget(visit, job)
-    await visit.audit(scope, `${target.type}.${auditVerb}`, target, {
-      bulk_job_id: job.id,
-      kind: job.kind,
-    })
-  })
-  return redirect(`/webhooks/jobs/${job.id}`, notice)
-}
-
-/** A job of all webhooks is audited as a change of the account. */
-async function jobTarget({ scope, account }: Visit, { webhookId }: BulkJob): Promise<AuditTarget> {
-  if (webhookId === null) return { type: 'account', id: account.id, name: account.name }
-  const names = await findWebhookNames(scope, [webhookId])
-  return { type: 'webhook', id: webhookId, name: names.get(webhookId) ?? '' }
+  await visit.change(
+    async (scope) => (await changeJob({ ...visit, scope }, job, command)) ?? visit.ctx.throw(404),
+  )
+  return redirect(`/webhooks/jobs/${job.id}`, NOTICES[command])
 }

@@ -14,7 +14,6 @@ interface KindTexts {
   inProgress: string
   /** The notice after the start. */
   started: string
-  auditAction: string
 }
 
 export const BULK_KINDS: Record<BulkKind, KindTexts> = {
@@ -28,7 +27,6 @@ export const BULK_KINDS: Record<BulkKind, KindTexts> = {
     empty: 'The webhook missed no events in this period.',
     inProgress: 'Sending missed events',
     started: 'Sending started.',
-    auditAction: 'webhook.send_missed_started',
   },
   retry_failed: {
     path: 'retry-failed',
@@ -39,7 +37,6 @@ export const BULK_KINDS: Record<BulkKind, KindTexts> = {
     empty: 'No deliveries failed in this period.',
     inProgress: 'Retrying failed deliveries',
     started: 'Retry started.',
-    auditAction: 'webhook.retry_failed_started',
   },
 }
 

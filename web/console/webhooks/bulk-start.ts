@@ -1,15 +1,16 @@
 /** The forms that start a bulk job. Before the start, they show how many deliveries the job has. */
 import { Refused } from '../../../errors.ts'
 import { countSelected } from '../../../records/bulk-batches.ts'
-import { type BulkKind, type BulkSelection, insertBulkJob } from '../../../records/bulk-jobs.ts'
+import type { BulkKind, BulkSelection } from '../../../records/bulk-jobs.ts'
 import { DAY_MS } from '../../../records/time-units.ts'
-import { type Webhook, webhookTarget } from '../../../records/webhooks.ts'
+import type { Webhook } from '../../../records/webhooks.ts'
 import {
   DEFAULT_RATE,
   MAX_RATE,
   selectFailedDeliveries,
   selectMissedEvents,
 } from '../../../webhooks/bulk.ts'
+import { startJob } from '../../../webhooks/webhook-changes.ts'
 import { DATE_TIME_ERROR, toDateTimeInput } from '../../shared/date-time-input.ts'
 import { type Content, html } from '../../shared/html.ts'
 import { type Errors, hasErrors, selectField, textField } from '../form-fields.ts'
@@ -35,7 +36,7 @@ export const bulkStartRoutes: Route[] = (['send_missed', 'retry_failed'] as cons
     const path = `/webhooks/:webhook/${BULK_KINDS[kind].path}`
     return [
       get(path, canManageWebhooks, (visit) => bulkPage(visit, kind, visit.query)),
-      post(path, canManageWebhooks, (visit) => startJob(visit, kind)),
+      post(path, canManageWebhooks, (visit) => startFromForm(visit, kind)),
     ]
   },
 )
@@ -202,27 +203,16 @@ async function preview(
   return note('busy', html`<strong>${deliveries}</strong>, about ${roughDuration(total / rate)}.`)
 }
 
-async function startJob(visit: Visit, kind: BulkKind): Promise<PageResult> {
+async function startFromForm(visit: Visit, kind: BulkKind): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
   const { selection, rate } = readBulkForm(visit, webhook, kind, visit.form)
   if (!selection) return bulkPage(visit, kind, visit.form)
-  const { empty, auditAction, started } = BULK_KINDS[kind]
+  const { empty, started } = BULK_KINDS[kind]
   const total = await countSelected(visit.scope, selection)
   if (total === 0) return bulkPage(visit, kind, visit.form, empty)
   try {
-    const job = await visit.change(async (scope) => {
-      const created = await insertBulkJob(
-        scope,
-        { selection, rate, total, createdBy: visit.user.id },
-        visit.now,
-      )
-      await visit.audit(scope, auditAction, webhookTarget(webhook), {
-        bulk_job_id: created.id,
-        total,
-        rate,
-      })
-      return created
-    })
+    const fields = { selection, rate, total, createdBy: visit.user.id }
+    const job = await visit.change((scope) => startJob({ ...visit, scope }, webhook, fields))
     return redirect(`/webhooks/jobs/${job.id}`, started)
   } catch (error) {
     if (error instanceof Refused) return bulkPage(visit, kind, visit.form, error.message)

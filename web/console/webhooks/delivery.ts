@@ -1,13 +1,8 @@
 /** The page of a delivery, and the actions on it: retry, resend, attempt now, cancel. */
 import { Refused } from '../../../errors.ts'
 import { type Delivery, findDelivery } from '../../../records/deliveries.ts'
-import {
-  attemptNow,
-  cancelDelivery,
-  resendDelivery,
-  retryDelivery,
-} from '../../../records/delivery-commands.ts'
-import { readableUrl, type Webhook, webhookTarget } from '../../../records/webhooks.ts'
+import { readableUrl, type Webhook } from '../../../records/webhooks.ts'
+import { commandDelivery, type DeliveryCommand } from '../../../webhooks/webhook-changes.ts'
 import { html } from '../../shared/html.ts'
 import { parseRowView } from '../expandable-row.ts'
 import {
@@ -59,46 +54,30 @@ async function deliveryPage(visit: Visit): Promise<ConsolePage> {
   }
 }
 
-const ACTIONS = {
-  retry: { run: retryDelivery, auditVerb: 'delivery_retried', notice: 'Retrying now.' },
-  resend: {
-    run: resendDelivery,
-    auditVerb: 'delivery_resent',
-    notice: 'Resending now. The delivery stays delivered whatever the response.',
-  },
-  attempt: {
-    run: attemptNow,
-    auditVerb: 'delivery_attempted',
-    notice: 'Making the scheduled attempt now.',
-  },
-  cancel: {
-    run: cancelDelivery,
-    auditVerb: 'delivery_cancelled',
-    notice: 'Delivery cancelled. No more attempts will be made.',
-  },
+const NOTICES: Record<DeliveryCommand, string> = {
+  retry: 'Retrying now.',
+  resend: 'Resending now. The delivery stays delivered whatever the response.',
+  attempt: 'Making the scheduled attempt now.',
+  cancel: 'Delivery cancelled. No more attempts will be made.',
 }
 
-async function changeDelivery(visit: Visit, action: keyof typeof ACTIONS): Promise<PageResult> {
-  const { run, auditVerb, notice } = ACTIONS[action]
+async function changeDelivery(visit: Visit, command: DeliveryCommand): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
-  const { id, eventType } = await loadDelivery(visit, webhook)
+  const delivery = await loadDelivery(visit, webhook)
   const view = parseRowView(visit.form.get('row'))
   // With JavaScript the row changes in place. Without it, the delivery's own page shows the result.
   const isInPlace = visit.ctx.get('HX-Request') !== '' && view !== 'alone'
-  const path = deliveryPath({ webhookId: webhook.id, id })
+  const path = deliveryPath(delivery)
   const to = isInPlace ? `${path}?row=${view}` : path
   try {
-    await visit.change(async (scope) => {
-      if (!(await run(scope, id, visit.now))) visit.ctx.throw(404)
-      await visit.audit(scope, `webhook.${auditVerb}`, webhookTarget(webhook), {
-        delivery_id: id,
-        event_type: eventType,
-      })
-    })
+    await visit.change(
+      async (scope) =>
+        (await commandDelivery({ ...visit, scope }, delivery, command)) ?? visit.ctx.throw(404),
+    )
   } catch (error) {
     // The delivery changed after the row was rendered. Render it again with the reason.
     if (error instanceof Refused) return redirect(to, error.message, 'bad')
     throw error
   }
-  return redirect(to, notice)
+  return redirect(to, NOTICES[command])
 }

@@ -1,17 +1,7 @@
 /** The pages that create and edit a webhook. */
 import { Refused } from '../../../errors.ts'
-import { changesBetween } from '../../../records/audit-log.ts'
-import {
-  findWebhook,
-  insertWebhook,
-  toAuditDetails,
-  updateWebhook,
-  type Webhook,
-  webhookName,
-  webhookTarget,
-} from '../../../records/webhooks.ts'
-import { findSealingKey, sealHeaders } from '../../../webhooks/secret-keys.ts'
-import { newSecret, sealSecret } from '../../../webhooks/transport/secret.ts'
+import { type Webhook, webhookName } from '../../../records/webhooks.ts'
+import { addWebhook, changeWebhook } from '../../../webhooks/webhook-changes.ts'
 import { type Content, html } from '../../shared/html.ts'
 import { type Errors, formPage, hasErrors } from '../form-fields.ts'
 import {
@@ -76,27 +66,18 @@ const CREATED_BEFORE =
   'This webhook was already created. If you missed its signing secret, you can show it here.'
 
 async function createWebhook(visit: Visit): Promise<PageResult> {
-  const { config, user, now } = visit
+  const { config, user } = visit
   const input = readWebhookForm(visit.form)
   const { webhook, headers, errors } = validateWebhook(input, config)
   if (hasErrors(errors)) return newWebhookPage(visit, input, errors)
-  const secret = newSecret()
   try {
     const created = await createOnce(visit, async (scope) => {
-      const key = await findSealingKey(scope, config.secretKeys)
-      const inserted = await insertWebhook(
-        scope,
-        { ...webhook, createdBy: user.id },
-        (id) => sealSecret(key, id, secret),
-        now,
-      )
-      const sealedHeaders = await sealHeaders(scope, config.secretKeys, inserted.id, headers)
-      const stored = await updateWebhook(scope, inserted.id, { headers: sealedHeaders }, now)
-      const details = toAuditDetails(stored ?? inserted)
-      await visit.audit(scope, 'webhook.created', webhookTarget(inserted), details)
-      return inserted
+      const fields = { ...webhook, createdBy: user.id }
+      const added = await addWebhook({ ...visit, scope }, config.secretKeys, fields, headers)
+      return { ...added, id: added.webhook.id }
     })
-    return secretShownPage(created, { current: secret }, 'Webhook created', COPY_SECRET)
+    const secrets = { current: created.secret }
+    return secretShownPage(created.webhook, secrets, 'Webhook created', COPY_SECRET)
   } catch (error) {
     // For example, the account has too many webhooks.
     if (error instanceof Refused) return newWebhookPage(visit, input, {}, error.message)
@@ -143,20 +124,18 @@ async function saveWebhook(visit: Visit): Promise<PageResult> {
   const input = readWebhookForm(visit.form)
   const { webhook, headers, errors } = validateWebhook(input, visit.config, found)
   if (hasErrors(errors)) return editPage(found, input, errors)
-  const changes = await visit.change(async (scope) => {
-    const sealedHeaders = await sealHeaders(scope, visit.config.secretKeys, found.id, headers)
-    const before = await findWebhook(scope, found.id)
-    const change = { ...webhook, headers: sealedHeaders }
-    const after = await updateWebhook(scope, found.id, change, visit.now)
-    if (!before || !after) return visit.ctx.throw(404)
-    const changes = changesBetween(toAuditDetails(before), toAuditDetails(after, sealedHeaders))
-    if (changes) await visit.audit(scope, 'webhook.updated', webhookTarget(after), { changes })
-    return changes
-  })
+  const { secretKeys } = visit.config
+  const changes = await visit.change(
+    async (scope) =>
+      (await changeWebhook({ ...visit, scope }, secretKeys, found.id, { ...webhook, headers })) ??
+      visit.ctx.throw(404),
+  )
   return redirect(`/webhooks/${found.id}/settings`, updateNotice(changes))
 }
 
-function updateNotice(changes: Record<string, unknown> | undefined): string {
-  if (!changes) return 'No changes to save.'
-  return changes.url ? 'Webhook updated. The next attempt uses the new URL.' : 'Webhook updated.'
+function updateNotice(changes: object): string {
+  if (Object.keys(changes).length === 0) return 'No changes to save.'
+  return 'url' in changes
+    ? 'Webhook updated. The next attempt uses the new URL.'
+    : 'Webhook updated.'
 }

@@ -1,19 +1,9 @@
 /** The signing secret of a webhook: show it again, and rotate it without downtime. */
 import { Refused } from '../../../errors.ts'
-import {
-  activateSecret,
-  findSealedSecrets,
-  prepareSecret,
-  type SealedSecrets,
-} from '../../../records/webhook-secrets.ts'
+import { findSealedSecrets, type SealedSecrets } from '../../../records/webhook-secrets.ts'
 import { type Webhook, webhookTarget } from '../../../records/webhooks.ts'
-import { findSealingKey } from '../../../webhooks/secret-keys.ts'
-import {
-  newSecret,
-  openSecret,
-  SecretUnreadable,
-  sealSecret,
-} from '../../../webhooks/transport/secret.ts'
+import { openSecret, SecretUnreadable } from '../../../webhooks/transport/secret.ts'
+import { activateNextSecret, prepareNextSecret } from '../../../webhooks/webhook-changes.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { checkOwnPassword, usernameField } from '../account/user-fields.ts'
 import { type Errors, form, formStatus, passwordField } from '../form-fields.ts'
@@ -35,8 +25,8 @@ export const webhookSecretRoutes: Route[] = [
     secretPage(visit, await loadWebhook(visit)),
   ),
   post('/webhooks/:webhook/secret', canManageWebhooks, revealSecret),
-  post('/webhooks/:webhook/secret/prepare', canManageWebhooks, prepareNextSecret),
-  post('/webhooks/:webhook/secret/activate', canManageWebhooks, activateNextSecret),
+  post('/webhooks/:webhook/secret/prepare', canManageWebhooks, prepareSecret),
+  post('/webhooks/:webhook/secret/activate', canManageWebhooks, activateSecret),
 ]
 
 function secretPage({ user }: Visit, webhook: Webhook, errors: Errors = {}): ConsolePage {
@@ -169,15 +159,14 @@ function openSecrets({ config }: Visit, id: string, { current, next }: SealedSec
   }
 }
 
-async function prepareNextSecret(visit: Visit): Promise<PageResult> {
+async function prepareSecret(visit: Visit): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
-  const next = newSecret()
-  await visit.change(async (scope) => {
-    const key = await findSealingKey(scope, visit.config.secretKeys)
-    const sealed = sealSecret(key, webhook.id, next)
-    if (!(await prepareSecret(scope, webhook.id, sealed, visit.now))) visit.ctx.throw(404)
-    await visit.audit(scope, 'webhook.secret_prepared', webhookTarget(webhook))
-  })
+  const { secretKeys } = visit.config
+  const next = await visit.change(
+    async (scope) =>
+      (await prepareNextSecret({ ...visit, scope }, secretKeys, webhook.id)) ??
+      visit.ctx.throw(404),
+  )
   return secretShownPage(
     webhook,
     { next },
@@ -190,12 +179,12 @@ async function prepareNextSecret(visit: Visit): Promise<PageResult> {
   )
 }
 
-async function activateNextSecret(visit: Visit): Promise<PageResult> {
+async function activateSecret(visit: Visit): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
-  await visit.change(async (scope) => {
-    if (!(await activateSecret(scope, webhook.id, visit.now))) visit.ctx.throw(404)
-    await visit.audit(scope, 'webhook.secret_activated', webhookTarget(webhook))
-  })
+  await visit.change(
+    async (scope) =>
+      (await activateNextSecret({ ...visit, scope }, webhook.id)) ?? visit.ctx.throw(404),
+  )
   return redirect(
     `/webhooks/${webhook.id}/secret`,
     'New secret activated. It signs every attempt from now on.',

@@ -1,15 +1,7 @@
 /** The settings of a webhook, and the actions on it: test, enable, disable, delete. */
 import { findUser } from '../../../records/users.ts'
-import {
-  deleteWebhook,
-  disableWebhook,
-  enableWebhook,
-  readableUrl,
-  type Webhook,
-  webhookName,
-  webhookTarget,
-} from '../../../records/webhooks.ts'
-import { emitTest } from '../../../webhooks/emit.ts'
+import { readableUrl, type Webhook, webhookName } from '../../../records/webhooks.ts'
+import { removeWebhook, sendTestEvent, switchWebhook } from '../../../webhooks/webhook-changes.ts'
 import { type Html, html } from '../../shared/html.ts'
 import { utc } from '../format.ts'
 import {
@@ -45,7 +37,7 @@ export const webhookSettingsRoutes: Route[] = [
   post('/webhooks/:webhook/test', canManageWebhooks, sendTest),
   post('/webhooks/:webhook/enable', canManageWebhooks, (visit) => setEnabled(visit, true)),
   post('/webhooks/:webhook/disable', canManageWebhooks, (visit) => setEnabled(visit, false)),
-  post('/webhooks/:webhook/delete', canManageWebhooks, removeWebhook),
+  post('/webhooks/:webhook/delete', canManageWebhooks, deleteWebhook),
 ]
 
 async function settingsPage(visit: Visit): Promise<ConsolePage> {
@@ -151,37 +143,28 @@ async function sendTest(visit: Visit): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
   const tooOften = await visit.throttles.consume('test_event', webhook.id)
   if (tooOften) throw tooOften
-  await visit.change(async (scope) => {
-    const deliveryId = await emitTest(scope, webhook.id, visit.now)
-    if (deliveryId === undefined) visit.ctx.throw(404)
-    await visit.audit(scope, 'webhook.test_sent', webhookTarget(webhook), {
-      delivery_id: deliveryId,
-    })
-  })
+  await visit.change(
+    async (scope) => (await sendTestEvent({ ...visit, scope }, webhook.id)) ?? visit.ctx.throw(404),
+  )
   return redirect(`/webhooks/${webhook.id}`, 'Test event sent. The response will appear below.')
 }
 
 async function setEnabled(visit: Visit, enabled: boolean): Promise<PageResult> {
   const id = visit.params.webhook ?? ''
-  const update = enabled ? enableWebhook : disableWebhook
-  await visit.change(async (scope) => {
-    const before = (await update(scope, id, visit.now)) ?? visit.ctx.throw(404)
-    if (before.enabled === enabled) return
-    const action = enabled ? 'webhook.enabled' : 'webhook.disabled'
-    await visit.audit(scope, action, webhookTarget(before))
-  })
+  await visit.change(
+    async (scope) =>
+      (await switchWebhook({ ...visit, scope }, id, enabled)) ?? visit.ctx.throw(404),
+  )
   const text = enabled
     ? 'Webhook enabled. It receives events from now on.'
     : 'Webhook disabled. Nothing is sent until you enable it again.'
   return redirect(`/webhooks/${id}`, text)
 }
 
-async function removeWebhook(visit: Visit): Promise<PageResult> {
+async function deleteWebhook(visit: Visit): Promise<PageResult> {
   const id = visit.params.webhook ?? ''
-  const deleted = await visit.change(async (scope) => {
-    const webhook = (await deleteWebhook(scope, id, visit.now)) ?? visit.ctx.throw(404)
-    await visit.audit(scope, 'webhook.deleted', webhookTarget(webhook), { url: webhook.url })
-    return webhook
-  })
+  const deleted = await visit.change(
+    async (scope) => (await removeWebhook({ ...visit, scope }, id)) ?? visit.ctx.throw(404),
+  )
   return redirect('/webhooks', `Webhook “${webhookName(deleted)}” deleted.`)
 }
