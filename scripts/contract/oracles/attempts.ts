@@ -36,7 +36,7 @@ const REFUSED = [300, 400, 401, 404, 410, 500, 599]
 const REDIRECTS = [301, 302, 303, 307, 308]
 const REDIRECTED_PATH = '/redirected'
 /** A slow receiver responds after this part of the time-out. */
-const SLOW_SHARE = 0.6
+const SLOW_SHARE = 0.5
 /** A late receiver responds this long after the time-out. */
 const LATE_MS = 1_000
 /** More than a sender has to read. */
