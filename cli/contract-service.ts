@@ -187,7 +187,11 @@ function withCleanup<T extends object>(
 }
 
 const FORMATS = {
-  exports: { 'text/csv': 'csv', 'application/json': 'json' },
+  exports: {
+    'text/csv': 'csv',
+    'application/json': 'json',
+    'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet': 'xlsx',
+  },
   imports: { 'text/csv': 'csv', 'application/x-ndjson': 'ndjson' },
 } as Record<Files, Record<string, string>>
 

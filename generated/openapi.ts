@@ -323,9 +323,11 @@ export interface paths {
         };
         /**
          * Download the file of an export
-         * @description Returns the file of a completed export. Its `format` decides between CSV (RFC 4180, with a header line) and a JSON array; `Accept` has no effect. The file can be downloaded for 7 days. The file of an export of payments needs the Finance permission.
+         * @description Returns the file of a completed export. Its `format` decides between CSV (RFC 4180, with a header line), a JSON array and a workbook of Excel; `Accept` has no effect. The file can be downloaded for 7 days. The file of an export of payments needs the Finance permission.
          *
          *     The CSV is UTF-8 and has one column for each field of the record, in the order of the contract. Lists and objects are JSON text. Null is an empty field, and empty text is `""`. In `csv`, an apostrophe precedes text that begins with `=`, `+`, `-`, `@`, a tab or a carriage return, because a spreadsheet program could run it as a formula: `'=1+1`, and also `'+44 20 7946 0000`. In `csv_raw`, each text is as it is in the record. Programs should request `csv_raw`.
+         *
+         *     The workbook has one row for each record below a row with the names of the fields. Times are text, lists and objects are JSON text, and no text is a formula. A cell holds the first 32,767 characters of a text.
          */
         get: operations["getExportFile"];
         put?: never;
@@ -1149,6 +1151,8 @@ export interface components {
         ExportFilters: {
             [key: string]: string;
         };
+        /** @description The fields in the file, in this order. By default, all fields in the order of the contract. Not with the format `json`. */
+        ExportColumns: string[];
         /**
          * @description The status of an export. `completed` and `failed` are final.
          * @enum {string}
@@ -1158,7 +1162,7 @@ export interface components {
          * @description The format of the file of an export.
          * @enum {string}
          */
-        ExportFormat: "csv" | "csv_raw" | "json";
+        ExportFormat: "csv" | "csv_raw" | "json" | "xlsx";
         /**
          * @description The resource that an export contains.
          * @enum {string}
@@ -1513,6 +1517,7 @@ export interface components {
             resource: components["schemas"]["ExportResource"];
             format: components["schemas"]["ExportFormat"];
             filters: components["schemas"]["ExportFilters"];
+            columns: components["schemas"]["ExportColumns"];
             status: components["schemas"]["ExportStatus"];
             /**
              * Format: int64
@@ -1552,6 +1557,7 @@ export interface components {
             resource: components["schemas"]["ExportResource"];
             format: components["schemas"]["ExportFormat"];
             filters?: components["schemas"]["ExportFilters"];
+            columns?: components["schemas"]["ExportColumns"];
         };
         /** @description A file whose rows become records of one resource. */
         Import: {
@@ -2839,6 +2845,7 @@ export interface components {
                  *       "filters": {
                  *         "status": "active"
                  *       },
+                 *       "columns": [],
                  *       "status": "completed",
                  *       "row_count": 1,
                  *       "byte_size": 235,
@@ -2876,6 +2883,7 @@ export interface components {
                  *       "filters": {
                  *         "status": "active"
                  *       },
+                 *       "columns": [],
                  *       "status": "queued",
                  *       "row_count": null,
                  *       "byte_size": null,
@@ -2913,6 +2921,7 @@ export interface components {
                  *           "filters": {
                  *             "status": "active"
                  *           },
+                 *           "columns": [],
                  *           "status": "completed",
                  *           "row_count": 1,
                  *           "byte_size": 235,
@@ -4766,6 +4775,7 @@ export type ScreeningRequirement = components['schemas']['ScreeningRequirement']
 export type ScreeningOutcome = components['schemas']['ScreeningOutcome'];
 export type ExportedRecord = components['schemas']['ExportedRecord'];
 export type ExportFilters = components['schemas']['ExportFilters'];
+export type ExportColumns = components['schemas']['ExportColumns'];
 export type ExportStatus = components['schemas']['ExportStatus'];
 export type ExportFormat = components['schemas']['ExportFormat'];
 export type ExportResource = components['schemas']['ExportResource'];
@@ -5819,6 +5829,7 @@ export interface operations {
                      *     019cade2-11c0-7c41-8a15-2b6f9d3e4c81,Ada Lovelace,ada@example.com,'+44 20 7946 0000,active,"[""vip""]",crm-1815,2026-03-02T09:30:00.000Z,2026-03-02T09:30:00.000Z
                      */
                     "text/csv": string;
+                    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": string;
                     /**
                      * @example [
                      *       {

@@ -798,7 +798,7 @@ export const operations = {
     filters: {},
     emits: [],
     success: 200,
-    mediaTypes: ['text/csv', 'application/json'],
+    mediaTypes: ['text/csv', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet', 'application/json'],
     files: [],
     etag: false,
     location: false,
@@ -1865,7 +1865,7 @@ interface BodyDefaults {
   createParticipant: 'status' | 'tags'
   createTask: 'description' | 'status'
   createJob: 'description' | 'status' | 'screening_questions'
-  createExport: 'filters'
+  createExport: 'filters' | 'columns'
   createWebhook: 'description' | 'ordering' | 'enabled'
   sendMissedEvents: 'rate'
   retryFailedDeliveries: 'rate'

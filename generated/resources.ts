@@ -959,6 +959,7 @@ export const resources: readonly Resource[] = [
         'resource',
         'format',
         'filters',
+        'columns',
         'status',
         'row_count',
         'byte_size',
@@ -986,11 +987,12 @@ export const resources: readonly Resource[] = [
         format: {
           type: 'string',
           description: 'The format of the file of an export.',
-          enum: ['csv', 'csv_raw', 'json'],
+          enum: ['csv', 'csv_raw', 'json', 'xlsx'],
           'x-enum-descriptions': [
             'Comma-separated values (RFC 4180) for people. An apostrophe precedes text that a spreadsheet program could run as a formula.',
             'Comma-separated values (RFC 4180) for programs, with each text as it is.',
             'One JSON array of records.',
+            'A workbook of Excel with one sheet.',
           ],
         },
         filters: {
@@ -999,6 +1001,14 @@ export const resources: readonly Resource[] = [
           maxProperties: 10,
           additionalProperties: { type: 'string', pattern: '^[^\\x00]*$', maxLength: 500 },
           default: {},
+        },
+        columns: {
+          type: 'array',
+          description: 'The fields in the file, in this order. By default, all fields in the order of the contract. Not with the format `json`.',
+          maxItems: 50,
+          uniqueItems: true,
+          items: { type: 'string', pattern: '^[a-z_]+$', maxLength: 50 },
+          default: [],
         },
         status: {
           type: 'string',
@@ -1047,11 +1057,12 @@ export const resources: readonly Resource[] = [
         format: {
           type: 'string',
           description: 'The format of the file of an export.',
-          enum: ['csv', 'csv_raw', 'json'],
+          enum: ['csv', 'csv_raw', 'json', 'xlsx'],
           'x-enum-descriptions': [
             'Comma-separated values (RFC 4180) for people. An apostrophe precedes text that a spreadsheet program could run as a formula.',
             'Comma-separated values (RFC 4180) for programs, with each text as it is.',
             'One JSON array of records.',
+            'A workbook of Excel with one sheet.',
           ],
         },
         filters: {
@@ -1060,6 +1071,14 @@ export const resources: readonly Resource[] = [
           maxProperties: 10,
           additionalProperties: { type: 'string', pattern: '^[^\\x00]*$', maxLength: 500 },
           default: {},
+        },
+        columns: {
+          type: 'array',
+          description: 'The fields in the file, in this order. By default, all fields in the order of the contract. Not with the format `json`.',
+          maxItems: 50,
+          uniqueItems: true,
+          items: { type: 'string', pattern: '^[a-z_]+$', maxLength: 50 },
+          default: [],
         },
       },
     },

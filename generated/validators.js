@@ -7359,8 +7359,8 @@ return errors === 0;
 }
 
 const open_openapi_schemas_ExportCreate = validate186;
-const schema82 = {"type":"object","required":["resource","format"],"additionalProperties":false,"properties":{"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/open/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/open/openapi.yaml/components/schemas/ExportFilters","default":{}}}};
-const schema83 = {"type":"string","enum":["csv","csv_raw","json"]};
+const schema82 = {"type":"object","required":["resource","format"],"additionalProperties":false,"properties":{"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/open/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/open/openapi.yaml/components/schemas/ExportFilters","default":{}},"columns":{"$ref":"/open/openapi.yaml/components/schemas/ExportColumns","default":[]}}};
+const schema83 = {"type":"string","enum":["csv","csv_raw","json","xlsx"]};
 
 function validate188(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -7375,7 +7375,7 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(!(((data === "csv") || (data === "csv_raw")) || (data === "json"))){
+if(!((((data === "csv") || (data === "csv_raw")) || (data === "json")) || (data === "xlsx"))){
 const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema83.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
@@ -7455,6 +7455,140 @@ validate190.errors = vErrors;
 return errors === 0;
 }
 
+const schema85 = {"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"type":"string","pattern":"^[a-z_]+$","maxLength":50},"uniqueItems":true}};
+const pattern36 = new RegExp("^[a-z_]+$", "u");
+
+function validate192(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+const _errs1 = errors;
+let valid0 = true;
+const _errs2 = errors;
+if(Array.isArray(data)){
+if(data.length > 50){
+const err0 = {};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+}
+var _valid0 = _errs2 === errors;
+errors = _errs1;
+if(vErrors !== null){
+if(_errs1){
+vErrors.length = _errs1;
+}
+else {
+vErrors = null;
+}
+}
+if(_valid0){
+const _errs3 = errors;
+if(Array.isArray(data)){
+const len0 = data.length;
+for(let i0=0; i0<len0; i0++){
+let data0 = data[i0];
+if(typeof data0 === "string"){
+if(func3(data0) > 50){
+const err1 = {instancePath:instancePath+"/" + i0,schemaPath:"#/then/items/maxLength",keyword:"maxLength",params:{limit: 50},message:"must NOT have more than 50 characters"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(!pattern36.test(data0)){
+const err2 = {instancePath:instancePath+"/" + i0,schemaPath:"#/then/items/pattern",keyword:"pattern",params:{pattern: "^[a-z_]+$"},message:"must match pattern \""+"^[a-z_]+$"+"\""};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+else {
+const err3 = {instancePath:instancePath+"/" + i0,schemaPath:"#/then/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+}
+let i1 = data.length;
+let j0;
+if(i1 > 1){
+const indices0 = {};
+for(;i1--;){
+let item0 = data[i1];
+if(typeof item0 !== "string"){
+continue;
+}
+if(typeof indices0[item0] == "number"){
+j0 = indices0[item0];
+const err4 = {instancePath,schemaPath:"#/then/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+break;
+}
+indices0[item0] = i1;
+}
+}
+}
+var _valid0 = _errs3 === errors;
+valid0 = _valid0;
+}
+if(!valid0){
+const err5 = {instancePath,schemaPath:"#/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+if(Array.isArray(data)){
+if(data.length > 50){
+const err6 = {instancePath,schemaPath:"#/maxItems",keyword:"maxItems",params:{limit: 50},message:"must NOT have more than 50 items"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+else {
+const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+validate192.errors = vErrors;
+return errors === 0;
+}
+
 
 function validate186(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -7462,6 +7596,9 @@ let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
 if(data.filters === undefined){
 data.filters = {};
+}
+if(data.columns === undefined){
+data.columns = [];
 }
 if(data.resource === undefined){
 const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "resource"},message:"must have required property '"+"resource"+"'"};
@@ -7484,7 +7621,7 @@ vErrors.push(err1);
 errors++;
 }
 for(const key0 in data){
-if(!(((key0 === "resource") || (key0 === "format")) || (key0 === "filters"))){
+if(!((((key0 === "resource") || (key0 === "format")) || (key0 === "filters")) || (key0 === "columns"))){
 const err2 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err2];
@@ -7511,6 +7648,10 @@ if(!(validate190(data.filters, {instancePath:instancePath+"/filters",parentData:
 vErrors = vErrors === null ? validate190.errors : vErrors.concat(validate190.errors);
 errors = vErrors.length;
 }
+if(!(validate192(data.columns, {instancePath:instancePath+"/columns",parentData:data,parentDataProperty:"columns",rootData}))){
+vErrors = vErrors === null ? validate192.errors : vErrors.concat(validate192.errors);
+errors = vErrors.length;
+}
 }
 else {
 const err3 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
@@ -7526,11 +7667,11 @@ validate186.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_PaymentCreate = validate192;
-const schema85 = {"type":"object","required":["participant_id","amount_minor","currency"],"additionalProperties":false,"properties":{"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"note":{"type":"string","nullable":true,"pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":2000}}};
+const open_openapi_schemas_PaymentCreate = validate194;
+const schema86 = {"type":"object","required":["participant_id","amount_minor","currency"],"additionalProperties":false,"properties":{"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"note":{"type":"string","nullable":true,"pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":2000}}};
 const formats66 = require("ajv-formats/dist/formats").fullFormats.int64;
 
-function validate192(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate194(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7723,14 +7864,14 @@ vErrors.push(err15);
 }
 errors++;
 }
-validate192.errors = vErrors;
+validate194.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_PaymentUpdate = validate194;
-const schema86 = {"type":"object","additionalProperties":false,"properties":{"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true,"pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":2000}}};
+const open_openapi_schemas_PaymentUpdate = validate196;
+const schema87 = {"type":"object","additionalProperties":false,"properties":{"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true,"pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":2000}}};
 
-function validate194(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate196(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7874,43 +8015,14 @@ vErrors.push(err10);
 }
 errors++;
 }
-validate194.errors = vErrors;
+validate196.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_WebhookCreate = validate197;
-const schema87 = {"type":"object","required":["url","event_types"],"additionalProperties":false,"properties":{"url":{"type":"string","pattern":"^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$","maxLength":2048},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":200,"default":""},"event_types":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/WebhookEventType"},"uniqueItems":true}},"ordering":{"$ref":"/open/openapi.yaml/components/schemas/NewWebhookOrdering","default":"none"},"enabled":{"type":"boolean","default":true}}};
-const pattern38 = new RegExp("^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$", "u");
-const schema88 = {"type":"string","enum":["*","participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed","import.created","import.completed","import.failed"]};
-
-function validate198(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!(((((((((((((((((((((((((data === "*") || (data === "participant.created")) || (data === "participant.updated")) || (data === "participant.deleted")) || (data === "task.created")) || (data === "task.completed")) || (data === "task.updated")) || (data === "task.deleted")) || (data === "job.created")) || (data === "job.updated")) || (data === "job.deleted")) || (data === "job_application.created")) || (data === "job_application.status_changed")) || (data === "job_application.updated")) || (data === "job_application.deleted")) || (data === "payment.created")) || (data === "payment.paid")) || (data === "payment.updated")) || (data === "payment.deleted")) || (data === "export.created")) || (data === "export.completed")) || (data === "export.failed")) || (data === "import.created")) || (data === "import.completed")) || (data === "import.failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema88.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate198.errors = vErrors;
-return errors === 0;
-}
-
-const schema89 = {"type":"string","enum":["none","by_resource"]};
+const open_openapi_schemas_WebhookCreate = validate199;
+const schema88 = {"type":"object","required":["url","event_types"],"additionalProperties":false,"properties":{"url":{"type":"string","pattern":"^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$","maxLength":2048},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":200,"default":""},"event_types":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/WebhookEventType"},"uniqueItems":true}},"ordering":{"$ref":"/open/openapi.yaml/components/schemas/NewWebhookOrdering","default":"none"},"enabled":{"type":"boolean","default":true}}};
+const pattern39 = new RegExp("^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$", "u");
+const schema89 = {"type":"string","enum":["*","participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed","import.created","import.completed","import.failed"]};
 
 function validate200(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -7925,7 +8037,7 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(!((data === "none") || (data === "by_resource"))){
+if(!(((((((((((((((((((((((((data === "*") || (data === "participant.created")) || (data === "participant.updated")) || (data === "participant.deleted")) || (data === "task.created")) || (data === "task.completed")) || (data === "task.updated")) || (data === "task.deleted")) || (data === "job.created")) || (data === "job.updated")) || (data === "job.deleted")) || (data === "job_application.created")) || (data === "job_application.status_changed")) || (data === "job_application.updated")) || (data === "job_application.deleted")) || (data === "payment.created")) || (data === "payment.paid")) || (data === "payment.updated")) || (data === "payment.deleted")) || (data === "export.created")) || (data === "export.completed")) || (data === "export.failed")) || (data === "import.created")) || (data === "import.completed")) || (data === "import.failed"))){
 const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema89.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
@@ -7939,8 +8051,37 @@ validate200.errors = vErrors;
 return errors === 0;
 }
 
+const schema90 = {"type":"string","enum":["none","by_resource"]};
 
-function validate197(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate202(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((data === "none") || (data === "by_resource"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema90.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate202.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate199(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7998,7 +8139,7 @@ vErrors.push(err3);
 }
 errors++;
 }
-if(!pattern38.test(data0)){
+if(!pattern39.test(data0)){
 const err4 = {instancePath:instancePath+"/url",schemaPath:"#/properties/url/pattern",keyword:"pattern",params:{pattern: "^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$"},message:"must match pattern \""+"^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$"+"\""};
 if(vErrors === null){
 vErrors = [err4];
@@ -8085,8 +8226,8 @@ const _errs10 = errors;
 if(Array.isArray(data2)){
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate198(data2[i0], {instancePath:instancePath+"/event_types/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate198.errors : vErrors.concat(validate198.errors);
+if(!(validate200(data2[i0], {instancePath:instancePath+"/event_types/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate200.errors : vErrors.concat(validate200.errors);
 errors = vErrors.length;
 }
 }
@@ -8157,8 +8298,8 @@ vErrors.push(err14);
 errors++;
 }
 }
-if(!(validate200(data.ordering, {instancePath:instancePath+"/ordering",parentData:data,parentDataProperty:"ordering",rootData}))){
-vErrors = vErrors === null ? validate200.errors : vErrors.concat(validate200.errors);
+if(!(validate202(data.ordering, {instancePath:instancePath+"/ordering",parentData:data,parentDataProperty:"ordering",rootData}))){
+vErrors = vErrors === null ? validate202.errors : vErrors.concat(validate202.errors);
 errors = vErrors.length;
 }
 if(typeof data.enabled !== "boolean"){
@@ -8182,14 +8323,14 @@ vErrors.push(err16);
 }
 errors++;
 }
-validate197.errors = vErrors;
+validate199.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_WebhookUpdate = validate202;
-const schema90 = {"type":"object","additionalProperties":false,"properties":{"url":{"type":"string","pattern":"^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$","maxLength":2048},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":200},"event_types":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/WebhookEventType"},"uniqueItems":true}},"ordering":{"$ref":"/open/openapi.yaml/components/schemas/NewWebhookOrdering"},"enabled":{"type":"boolean"}}};
+const open_openapi_schemas_WebhookUpdate = validate204;
+const schema91 = {"type":"object","additionalProperties":false,"properties":{"url":{"type":"string","pattern":"^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$","maxLength":2048},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":200},"event_types":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/WebhookEventType"},"uniqueItems":true}},"ordering":{"$ref":"/open/openapi.yaml/components/schemas/NewWebhookOrdering"},"enabled":{"type":"boolean"}}};
 
-function validate202(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate204(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8218,7 +8359,7 @@ vErrors.push(err1);
 }
 errors++;
 }
-if(!pattern38.test(data0)){
+if(!pattern39.test(data0)){
 const err2 = {instancePath:instancePath+"/url",schemaPath:"#/properties/url/pattern",keyword:"pattern",params:{pattern: "^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$"},message:"must match pattern \""+"^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$"+"\""};
 if(vErrors === null){
 vErrors = [err2];
@@ -8307,8 +8448,8 @@ const _errs10 = errors;
 if(Array.isArray(data2)){
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate198(data2[i0], {instancePath:instancePath+"/event_types/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate198.errors : vErrors.concat(validate198.errors);
+if(!(validate200(data2[i0], {instancePath:instancePath+"/event_types/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate200.errors : vErrors.concat(validate200.errors);
 errors = vErrors.length;
 }
 }
@@ -8380,8 +8521,8 @@ errors++;
 }
 }
 if(data.ordering !== undefined){
-if(!(validate200(data.ordering, {instancePath:instancePath+"/ordering",parentData:data,parentDataProperty:"ordering",rootData}))){
-vErrors = vErrors === null ? validate200.errors : vErrors.concat(validate200.errors);
+if(!(validate202(data.ordering, {instancePath:instancePath+"/ordering",parentData:data,parentDataProperty:"ordering",rootData}))){
+vErrors = vErrors === null ? validate202.errors : vErrors.concat(validate202.errors);
 errors = vErrors.length;
 }
 }
@@ -8408,14 +8549,14 @@ vErrors.push(err14);
 }
 errors++;
 }
-validate202.errors = vErrors;
+validate204.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_SendMissed = validate205;
-const schema91 = {"type":"object","required":["since"],"additionalProperties":false,"properties":{"since":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"until":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"rate":{"type":"integer","format":"int32","minimum":1,"maximum":500,"default":50}}};
+const open_openapi_schemas_SendMissed = validate207;
+const schema92 = {"type":"object","required":["since"],"additionalProperties":false,"properties":{"since":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"until":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"rate":{"type":"integer","format":"int32","minimum":1,"maximum":500,"default":50}}};
 
-function validate205(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate207(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8510,14 +8651,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate205.errors = vErrors;
+validate207.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_RetryFailed = validate208;
-const schema92 = {"type":"object","required":["since"],"additionalProperties":false,"properties":{"since":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"rate":{"type":"integer","format":"int32","minimum":1,"maximum":500,"default":50},"event_types":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"},"uniqueItems":true}}}};
+const open_openapi_schemas_RetryFailed = validate210;
+const schema93 = {"type":"object","required":["since"],"additionalProperties":false,"properties":{"since":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"rate":{"type":"integer","format":"int32","minimum":1,"maximum":500,"default":50},"event_types":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"},"uniqueItems":true}}}};
 
-function validate208(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate210(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8710,20 +8851,20 @@ vErrors.push(err12);
 }
 errors++;
 }
-validate208.errors = vErrors;
+validate210.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_200_headers = validate211;
-const schema93 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"link":{"$ref":"/shared/openapi.yaml/components/headers/Link/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
-const schema94 = {"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"};
-const pattern42 = new RegExp("^[A-Za-z0-9._-]{1,128}$", "u");
+const listParticipants_200_headers = validate213;
+const schema94 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"link":{"$ref":"/shared/openapi.yaml/components/headers/Link/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const schema95 = {"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"};
+const pattern43 = new RegExp("^[A-Za-z0-9._-]{1,128}$", "u");
 
-function validate212(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate214(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
-if(!pattern42.test(data)){
+if(!pattern43.test(data)){
 const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
 if(vErrors === null){
 vErrors = [err0];
@@ -8744,18 +8885,18 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate212.errors = vErrors;
+validate214.errors = vErrors;
 return errors === 0;
 }
 
-const schema95 = {"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"};
-const pattern43 = new RegExp("^-?\\d+$", "u");
+const schema96 = {"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"};
+const pattern44 = new RegExp("^-?\\d+$", "u");
 
-function validate214(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate216(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))) && (typeof data !== "string")){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema95.type},message:"must be integer,string"};
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema96.type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -8787,7 +8928,7 @@ errors++;
 }
 }
 if(typeof data === "string"){
-if(!pattern43.test(data)){
+if(!pattern44.test(data)){
 const err3 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err3];
@@ -8798,17 +8939,17 @@ vErrors.push(err3);
 errors++;
 }
 }
-validate214.errors = vErrors;
+validate216.errors = vErrors;
 return errors === 0;
 }
 
-const schema96 = {"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"};
+const schema97 = {"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"};
 
-function validate216(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate218(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))) && (typeof data !== "string")){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema96.type},message:"must be integer,string"};
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema97.type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -8840,7 +8981,7 @@ errors++;
 }
 }
 if(typeof data === "string"){
-if(!pattern43.test(data)){
+if(!pattern44.test(data)){
 const err3 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err3];
@@ -8851,17 +8992,17 @@ vErrors.push(err3);
 errors++;
 }
 }
-validate216.errors = vErrors;
+validate218.errors = vErrors;
 return errors === 0;
 }
 
-const schema97 = {"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"};
+const schema98 = {"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"};
 
-function validate218(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate220(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))) && (typeof data !== "string")){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema97.type},message:"must be integer,string"};
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema98.type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -8883,7 +9024,7 @@ errors++;
 }
 }
 if(typeof data === "string"){
-if(!pattern43.test(data)){
+if(!pattern44.test(data)){
 const err2 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err2];
@@ -8894,51 +9035,19 @@ vErrors.push(err2);
 errors++;
 }
 }
-validate218.errors = vErrors;
-return errors === 0;
-}
-
-const schema98 = {"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"};
-const pattern46 = new RegExp("^\"default\";r=\\d+;t=\\d+$", "u");
-
-function validate220(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data === "string"){
-if(!pattern46.test(data)){
-const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-}
-else {
-const err1 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
 validate220.errors = vErrors;
 return errors === 0;
 }
 
-const schema99 = {"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"};
-const pattern47 = new RegExp("^\"default\";q=\\d+;w=\\d+$", "u");
+const schema99 = {"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"};
+const pattern47 = new RegExp("^\"default\";r=\\d+;t=\\d+$", "u");
 
 function validate222(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
 if(!pattern47.test(data)){
-const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
+const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -8962,15 +9071,15 @@ validate222.errors = vErrors;
 return errors === 0;
 }
 
-const schema100 = {"type":"string","pattern":"^<[^<>]+>; rel=\"next\"$"};
-const pattern48 = new RegExp("^<[^<>]+>; rel=\"next\"$", "u");
+const schema100 = {"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"};
+const pattern48 = new RegExp("^\"default\";q=\\d+;w=\\d+$", "u");
 
 function validate224(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
 if(!pattern48.test(data)){
-const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^<[^<>]+>; rel=\"next\"$"},message:"must match pattern \""+"^<[^<>]+>; rel=\"next\"$"+"\""};
+const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -8994,8 +9103,40 @@ validate224.errors = vErrors;
 return errors === 0;
 }
 
+const schema101 = {"type":"string","pattern":"^<[^<>]+>; rel=\"next\"$"};
+const pattern49 = new RegExp("^<[^<>]+>; rel=\"next\"$", "u");
 
-function validate211(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate226(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data === "string"){
+if(!pattern49.test(data)){
+const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^<[^<>]+>; rel=\"next\"$"},message:"must match pattern \""+"^<[^<>]+>; rel=\"next\"$"+"\""};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+}
+else {
+const err1 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate226.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate213(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9060,44 +9201,44 @@ vErrors.push(err5);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate212(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate212.errors : vErrors.concat(validate212.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate214(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+if(!(validate214(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate216(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate216(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate216.errors : vErrors.concat(validate216.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate218(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate218(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate220(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate220(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate220.errors : vErrors.concat(validate220.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate222(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate222(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate222.errors : vErrors.concat(validate222.errors);
 errors = vErrors.length;
 }
 }
-if(data.link !== undefined){
-if(!(validate224(data.link, {instancePath:instancePath+"/link",parentData:data,parentDataProperty:"link",rootData}))){
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate224(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
 vErrors = vErrors === null ? validate224.errors : vErrors.concat(validate224.errors);
+errors = vErrors.length;
+}
+}
+if(data.link !== undefined){
+if(!(validate226(data.link, {instancePath:instancePath+"/link",parentData:data,parentDataProperty:"link",rootData}))){
+vErrors = vErrors === null ? validate226.errors : vErrors.concat(validate226.errors);
 errors = vErrors.length;
 }
 }
@@ -9112,16 +9253,16 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate211.errors = vErrors;
+validate213.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ParticipantList = validate226;
-const schema101 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema102 = {"type":"object","required":["id","full_name","email","phone","status","tags","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"full_name":{"type":"string"},"email":{"type":"string","nullable":true},"phone":{"type":"string","nullable":true},"status":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","items":{"type":"string"}},"external_id":{"type":"string","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
-const schema103 = {"type":"string","format":"date-time"};
+const closed_openapi_schemas_ParticipantList = validate228;
+const schema102 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema103 = {"type":"object","required":["id","full_name","email","phone","status","tags","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"full_name":{"type":"string"},"email":{"type":"string","nullable":true},"phone":{"type":"string","nullable":true},"status":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","items":{"type":"string"}},"external_id":{"type":"string","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const schema104 = {"type":"string","format":"date-time"};
 
-function validate230(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate232(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -9146,12 +9287,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate230.errors = vErrors;
+validate232.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate227(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate229(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9246,7 +9387,7 @@ vErrors.push(err8);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema102.properties, key0))){
+if(!(func2.call(schema103.properties, key0))){
 const err9 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err9];
@@ -9349,14 +9490,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate230(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate230(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
@@ -9371,13 +9512,13 @@ vErrors.push(err16);
 }
 errors++;
 }
-validate227.errors = vErrors;
+validate229.errors = vErrors;
 return errors === 0;
 }
 
-const schema104 = {"type":"object","required":["current_page","last_page","per_page","total","allowed_sorts","next_cursor"],"properties":{"current_page":{"type":"integer","format":"int32","minimum":1},"last_page":{"type":"integer","format":"int32","minimum":1},"per_page":{"type":"integer","format":"int32","minimum":1,"maximum":100},"total":{"type":"integer","format":"int64","minimum":0},"allowed_sorts":{"type":"array","items":{"type":"string"}},"next_cursor":{"type":"string","nullable":true}},"additionalProperties":false};
+const schema105 = {"type":"object","required":["current_page","last_page","per_page","total","allowed_sorts","next_cursor"],"properties":{"current_page":{"type":"integer","format":"int32","minimum":1},"last_page":{"type":"integer","format":"int32","minimum":1},"per_page":{"type":"integer","format":"int32","minimum":1,"maximum":100},"total":{"type":"integer","format":"int64","minimum":0},"allowed_sorts":{"type":"array","items":{"type":"string"}},"next_cursor":{"type":"string","nullable":true}},"additionalProperties":false};
 
-function validate234(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate236(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9655,12 +9796,12 @@ vErrors.push(err23);
 }
 errors++;
 }
-validate234.errors = vErrors;
+validate236.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate226(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate228(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9701,8 +9842,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate227(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate227.errors : vErrors.concat(validate227.errors);
+if(!(validate229(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate229.errors : vErrors.concat(validate229.errors);
 errors = vErrors.length;
 }
 }
@@ -9719,8 +9860,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate234(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate234.errors : vErrors.concat(validate234.errors);
+if(!(validate236(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate236.errors : vErrors.concat(validate236.errors);
 errors = vErrors.length;
 }
 }
@@ -9735,14 +9876,14 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate226.errors = vErrors;
+validate228.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_400_headers = validate236;
-const schema105 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"}},"required":["x-request-id"]};
+const listParticipants_400_headers = validate238;
+const schema106 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"}},"required":["x-request-id"]};
 
-function validate236(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate238(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9757,8 +9898,8 @@ vErrors.push(err0);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate212(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate212.errors : vErrors.concat(validate212.errors);
+if(!(validate214(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
 errors = vErrors.length;
 }
 }
@@ -9773,14 +9914,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate236.errors = vErrors;
+validate238.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ApiError = validate238;
-const schema106 = {"type":"object","required":["message"],"properties":{"message":{"type":"string","minLength":1}},"additionalProperties":false};
+const closed_openapi_schemas_ApiError = validate240;
+const schema107 = {"type":"object","required":["message"],"properties":{"message":{"type":"string","minLength":1}},"additionalProperties":false};
 
-function validate238(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate240(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9842,15 +9983,15 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate238.errors = vErrors;
+validate240.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_401_headers = validate239;
-const schema107 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"www-authenticate":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","www-authenticate"]};
-const schema108 = {"type":"string"};
+const listParticipants_401_headers = validate241;
+const schema108 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"www-authenticate":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","www-authenticate"]};
+const schema109 = {"type":"string"};
 
-function validate241(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate243(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -9863,12 +10004,12 @@ vErrors.push(err0);
 }
 errors++;
 }
-validate241.errors = vErrors;
+validate243.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate239(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate241(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9893,14 +10034,14 @@ vErrors.push(err1);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate212(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate212.errors : vErrors.concat(validate212.errors);
+if(!(validate214(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
 errors = vErrors.length;
 }
 }
 if(data["www-authenticate"] !== undefined){
-if(!(validate241(data["www-authenticate"], {instancePath:instancePath+"/www-authenticate",parentData:data,parentDataProperty:"www-authenticate",rootData}))){
-vErrors = vErrors === null ? validate241.errors : vErrors.concat(validate241.errors);
+if(!(validate243(data["www-authenticate"], {instancePath:instancePath+"/www-authenticate",parentData:data,parentDataProperty:"www-authenticate",rootData}))){
+vErrors = vErrors === null ? validate243.errors : vErrors.concat(validate243.errors);
 errors = vErrors.length;
 }
 }
@@ -9915,14 +10056,14 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate239.errors = vErrors;
+validate241.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_422_headers = validate243;
-const schema109 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const listParticipants_422_headers = validate245;
+const schema110 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate243(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate245(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9987,38 +10128,38 @@ vErrors.push(err5);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate212(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate212.errors : vErrors.concat(validate212.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate214(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+if(!(validate214(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate216(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate216(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate216.errors : vErrors.concat(validate216.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate218(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate218(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate220(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate220(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate220.errors : vErrors.concat(validate220.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate222(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate222(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate222.errors : vErrors.concat(validate222.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate224(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate224.errors : vErrors.concat(validate224.errors);
 errors = vErrors.length;
 }
 }
@@ -10033,14 +10174,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate243.errors = vErrors;
+validate245.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ApiValidationError = validate250;
-const schema110 = {"type":"object","required":["message","errors"],"properties":{"message":{"type":"string","minLength":1},"errors":{"type":"object","minProperties":1,"additionalProperties":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}}},"additionalProperties":false};
+const closed_openapi_schemas_ApiValidationError = validate252;
+const schema111 = {"type":"object","required":["message","errors"],"properties":{"message":{"type":"string","minLength":1},"errors":{"type":"object","minProperties":1,"additionalProperties":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}}},"additionalProperties":false};
 
-function validate250(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate252(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10188,14 +10329,14 @@ vErrors.push(err11);
 }
 errors++;
 }
-validate250.errors = vErrors;
+validate252.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_429_headers = validate251;
-const schema111 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","retry-after","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const listParticipants_429_headers = validate253;
+const schema112 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","retry-after","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate251(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate253(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10270,44 +10411,44 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate212(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate212.errors : vErrors.concat(validate212.errors);
+if(!(validate214(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
 errors = vErrors.length;
 }
 }
 if(data["retry-after"] !== undefined){
-if(!(validate214(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
-vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate214(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate216(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(!(validate216(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
 vErrors = vErrors === null ? validate216.errors : vErrors.concat(validate216.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate218(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate216(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate216.errors : vErrors.concat(validate216.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate218(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate220(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate220(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate220.errors : vErrors.concat(validate220.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate222(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate222(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate222.errors : vErrors.concat(validate222.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate224(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate224.errors : vErrors.concat(validate224.errors);
 errors = vErrors.length;
 }
 }
@@ -10322,14 +10463,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate251.errors = vErrors;
+validate253.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_503_headers = validate259;
-const schema112 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"}},"required":["x-request-id","retry-after"]};
+const listParticipants_503_headers = validate261;
+const schema113 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"}},"required":["x-request-id","retry-after"]};
 
-function validate259(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate261(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10354,14 +10495,14 @@ vErrors.push(err1);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate212(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate212.errors : vErrors.concat(validate212.errors);
+if(!(validate214(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
 errors = vErrors.length;
 }
 }
 if(data["retry-after"] !== undefined){
-if(!(validate214(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
-vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
+if(!(validate216(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
+vErrors = vErrors === null ? validate216.errors : vErrors.concat(validate216.errors);
 errors = vErrors.length;
 }
 }
@@ -10376,20 +10517,20 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate259.errors = vErrors;
+validate261.errors = vErrors;
 return errors === 0;
 }
 
-const createParticipant_201_headers = validate262;
-const schema113 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"location":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","location","etag"]};
-const schema114 = {"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"};
-const pattern49 = new RegExp("^\"[A-Za-z0-9_-]+\"$", "u");
+const createParticipant_201_headers = validate264;
+const schema114 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"location":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","location","etag"]};
+const schema115 = {"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"};
+const pattern50 = new RegExp("^\"[A-Za-z0-9_-]+\"$", "u");
 
-function validate270(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate272(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
-if(!pattern49.test(data)){
+if(!pattern50.test(data)){
 const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^\"[A-Za-z0-9_-]+\"$"},message:"must match pattern \""+"^\"[A-Za-z0-9_-]+\"$"+"\""};
 if(vErrors === null){
 vErrors = [err0];
@@ -10410,13 +10551,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate270.errors = vErrors;
+validate272.errors = vErrors;
 return errors === 0;
 }
 
-const schema115 = {"type":"string","enum":["true"]};
+const schema116 = {"type":"string","enum":["true"]};
 
-function validate272(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate274(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -10430,7 +10571,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "true")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema115.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema116.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -10439,12 +10580,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate272.errors = vErrors;
+validate274.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate262(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate264(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10529,56 +10670,56 @@ vErrors.push(err7);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate212(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate212.errors : vErrors.concat(validate212.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate214(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+if(!(validate214(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate216(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate216(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate216.errors : vErrors.concat(validate216.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate218(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate218(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate220(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate220(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate220.errors : vErrors.concat(validate220.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate222(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate222(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate222.errors : vErrors.concat(validate222.errors);
 errors = vErrors.length;
 }
 }
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate224(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate224.errors : vErrors.concat(validate224.errors);
+errors = vErrors.length;
+}
+}
 if(data.location !== undefined){
-if(!(validate241(data.location, {instancePath:instancePath+"/location",parentData:data,parentDataProperty:"location",rootData}))){
-vErrors = vErrors === null ? validate241.errors : vErrors.concat(validate241.errors);
+if(!(validate243(data.location, {instancePath:instancePath+"/location",parentData:data,parentDataProperty:"location",rootData}))){
+vErrors = vErrors === null ? validate243.errors : vErrors.concat(validate243.errors);
 errors = vErrors.length;
 }
 }
 if(data.etag !== undefined){
-if(!(validate270(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
-vErrors = vErrors === null ? validate270.errors : vErrors.concat(validate270.errors);
+if(!(validate272(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
+vErrors = vErrors === null ? validate272.errors : vErrors.concat(validate272.errors);
 errors = vErrors.length;
 }
 }
 if(data["idempotent-replayed"] !== undefined){
-if(!(validate272(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
-vErrors = vErrors === null ? validate272.errors : vErrors.concat(validate272.errors);
+if(!(validate274(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
+vErrors = vErrors === null ? validate274.errors : vErrors.concat(validate274.errors);
 errors = vErrors.length;
 }
 }
@@ -10593,16 +10734,16 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate262.errors = vErrors;
+validate264.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Participant = validate227;
+const closed_openapi_schemas_Participant = validate229;
 
-const createParticipant_409_headers = validate274;
-const schema116 = {"type":"object","properties":{"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["retry-after","x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const createParticipant_409_headers = validate276;
+const schema117 = {"type":"object","properties":{"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["retry-after","x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate274(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate276(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10677,44 +10818,44 @@ vErrors.push(err6);
 errors++;
 }
 if(data["retry-after"] !== undefined){
-if(!(validate214(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
-vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-request-id"] !== undefined){
-if(!(validate212(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate212.errors : vErrors.concat(validate212.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate214(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate216(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(!(validate216(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
 vErrors = vErrors === null ? validate216.errors : vErrors.concat(validate216.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate218(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-request-id"] !== undefined){
+if(!(validate214(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate216(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate216.errors : vErrors.concat(validate216.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate218(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate220(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate220(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate220.errors : vErrors.concat(validate220.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate222(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate222(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate222.errors : vErrors.concat(validate222.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate224(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate224.errors : vErrors.concat(validate224.errors);
 errors = vErrors.length;
 }
 }
@@ -10729,14 +10870,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate274.errors = vErrors;
+validate276.errors = vErrors;
 return errors === 0;
 }
 
-const createParticipant_415_headers = validate282;
-const schema117 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"accept":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","accept"]};
+const createParticipant_415_headers = validate284;
+const schema118 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"accept":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","accept"]};
 
-function validate282(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate284(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10811,44 +10952,44 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate212(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate212.errors : vErrors.concat(validate212.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate214(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+if(!(validate214(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate216(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate216(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate216.errors : vErrors.concat(validate216.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate218(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate218(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate220(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate220(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate220.errors : vErrors.concat(validate220.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate222(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate222(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate222.errors : vErrors.concat(validate222.errors);
 errors = vErrors.length;
 }
 }
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate224(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate224.errors : vErrors.concat(validate224.errors);
+errors = vErrors.length;
+}
+}
 if(data.accept !== undefined){
-if(!(validate241(data.accept, {instancePath:instancePath+"/accept",parentData:data,parentDataProperty:"accept",rootData}))){
-vErrors = vErrors === null ? validate241.errors : vErrors.concat(validate241.errors);
+if(!(validate243(data.accept, {instancePath:instancePath+"/accept",parentData:data,parentDataProperty:"accept",rootData}))){
+vErrors = vErrors === null ? validate243.errors : vErrors.concat(validate243.errors);
 errors = vErrors.length;
 }
 }
@@ -10863,15 +11004,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate282.errors = vErrors;
+validate284.errors = vErrors;
 return errors === 0;
 }
 
-const createParticipant_503_headers = validate290;
-const schema118 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-change-outcome":{"$ref":"/shared/openapi.yaml/components/headers/X-Change-Outcome/schema"}},"required":["x-request-id","retry-after","x-change-outcome"]};
-const schema119 = {"type":"string","enum":["none","unknown"]};
+const createParticipant_503_headers = validate292;
+const schema119 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-change-outcome":{"$ref":"/shared/openapi.yaml/components/headers/X-Change-Outcome/schema"}},"required":["x-request-id","retry-after","x-change-outcome"]};
+const schema120 = {"type":"string","enum":["none","unknown"]};
 
-function validate293(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate295(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -10885,7 +11026,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "none") || (data === "unknown"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema119.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema120.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -10894,12 +11035,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate293.errors = vErrors;
+validate295.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate290(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate292(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10934,20 +11075,20 @@ vErrors.push(err2);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate212(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate212.errors : vErrors.concat(validate212.errors);
-errors = vErrors.length;
-}
-}
-if(data["retry-after"] !== undefined){
-if(!(validate214(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
+if(!(validate214(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
 errors = vErrors.length;
 }
 }
+if(data["retry-after"] !== undefined){
+if(!(validate216(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
+vErrors = vErrors === null ? validate216.errors : vErrors.concat(validate216.errors);
+errors = vErrors.length;
+}
+}
 if(data["x-change-outcome"] !== undefined){
-if(!(validate293(data["x-change-outcome"], {instancePath:instancePath+"/x-change-outcome",parentData:data,parentDataProperty:"x-change-outcome",rootData}))){
-vErrors = vErrors === null ? validate293.errors : vErrors.concat(validate293.errors);
+if(!(validate295(data["x-change-outcome"], {instancePath:instancePath+"/x-change-outcome",parentData:data,parentDataProperty:"x-change-outcome",rootData}))){
+vErrors = vErrors === null ? validate295.errors : vErrors.concat(validate295.errors);
 errors = vErrors.length;
 }
 }
@@ -10962,14 +11103,14 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate290.errors = vErrors;
+validate292.errors = vErrors;
 return errors === 0;
 }
 
-const batchParticipants_200_headers = validate295;
-const schema120 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const batchParticipants_200_headers = validate297;
+const schema121 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate295(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate297(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11034,44 +11175,44 @@ vErrors.push(err5);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate212(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate212.errors : vErrors.concat(validate212.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate214(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+if(!(validate214(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate216(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate216(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate216.errors : vErrors.concat(validate216.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate218(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate218(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate220(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate220(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate220.errors : vErrors.concat(validate220.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate222(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate222(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate222.errors : vErrors.concat(validate222.errors);
 errors = vErrors.length;
 }
 }
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate224(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate224.errors : vErrors.concat(validate224.errors);
+errors = vErrors.length;
+}
+}
 if(data["idempotent-replayed"] !== undefined){
-if(!(validate272(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
-vErrors = vErrors === null ? validate272.errors : vErrors.concat(validate272.errors);
+if(!(validate274(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
+vErrors = vErrors === null ? validate274.errors : vErrors.concat(validate274.errors);
 errors = vErrors.length;
 }
 }
@@ -11086,16 +11227,16 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate295.errors = vErrors;
+validate297.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ParticipantBatchResult = validate303;
-const schema121 = {"type":"object","required":["results"],"properties":{"results":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantItemResult"}}},"additionalProperties":false};
-const schema122 = {"type":"object","required":["status"],"properties":{"status":{"$ref":"/closed/openapi.yaml/components/schemas/ItemStatus"},"record":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"},"message":{"$ref":"/shared/openapi.yaml/components/parameters/PageAfter/schema"},"errors":{"$ref":"/closed/openapi.yaml/components/schemas/ItemErrors"}},"additionalProperties":false};
-const schema123 = {"type":"integer","format":"int32","minimum":200,"maximum":599};
+const closed_openapi_schemas_ParticipantBatchResult = validate305;
+const schema122 = {"type":"object","required":["results"],"properties":{"results":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantItemResult"}}},"additionalProperties":false};
+const schema123 = {"type":"object","required":["status"],"properties":{"status":{"$ref":"/closed/openapi.yaml/components/schemas/ItemStatus"},"record":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"},"message":{"$ref":"/shared/openapi.yaml/components/parameters/PageAfter/schema"},"errors":{"$ref":"/closed/openapi.yaml/components/schemas/ItemErrors"}},"additionalProperties":false};
+const schema124 = {"type":"integer","format":"int32","minimum":200,"maximum":599};
 
-function validate305(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate307(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))){
@@ -11140,13 +11281,13 @@ vErrors.push(err3);
 errors++;
 }
 }
-validate305.errors = vErrors;
+validate307.errors = vErrors;
 return errors === 0;
 }
 
-const schema124 = {"type":"object","minProperties":1,"additionalProperties":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}};
+const schema125 = {"type":"object","minProperties":1,"additionalProperties":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}};
 
-function validate309(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate311(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11222,12 +11363,12 @@ vErrors.push(err5);
 }
 errors++;
 }
-validate309.errors = vErrors;
+validate311.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate304(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate306(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11254,14 +11395,14 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate305(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate305.errors : vErrors.concat(validate305.errors);
+if(!(validate307(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate307.errors : vErrors.concat(validate307.errors);
 errors = vErrors.length;
 }
 }
 if(data.record !== undefined){
-if(!(validate227(data.record, {instancePath:instancePath+"/record",parentData:data,parentDataProperty:"record",rootData}))){
-vErrors = vErrors === null ? validate227.errors : vErrors.concat(validate227.errors);
+if(!(validate229(data.record, {instancePath:instancePath+"/record",parentData:data,parentDataProperty:"record",rootData}))){
+vErrors = vErrors === null ? validate229.errors : vErrors.concat(validate229.errors);
 errors = vErrors.length;
 }
 }
@@ -11272,8 +11413,8 @@ errors = vErrors.length;
 }
 }
 if(data.errors !== undefined){
-if(!(validate309(data.errors, {instancePath:instancePath+"/errors",parentData:data,parentDataProperty:"errors",rootData}))){
-vErrors = vErrors === null ? validate309.errors : vErrors.concat(validate309.errors);
+if(!(validate311(data.errors, {instancePath:instancePath+"/errors",parentData:data,parentDataProperty:"errors",rootData}))){
+vErrors = vErrors === null ? validate311.errors : vErrors.concat(validate311.errors);
 errors = vErrors.length;
 }
 }
@@ -11288,12 +11429,12 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate304.errors = vErrors;
+validate306.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate303(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate305(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11324,8 +11465,8 @@ let data0 = data.results;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate304(data0[i0], {instancePath:instancePath+"/results/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate304.errors : vErrors.concat(validate304.errors);
+if(!(validate306(data0[i0], {instancePath:instancePath+"/results/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate306.errors : vErrors.concat(validate306.errors);
 errors = vErrors.length;
 }
 }
@@ -11352,14 +11493,14 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate303.errors = vErrors;
+validate305.errors = vErrors;
 return errors === 0;
 }
 
-const getParticipant_200_headers = validate312;
-const schema125 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","etag"]};
+const getParticipant_200_headers = validate314;
+const schema126 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","etag"]};
 
-function validate312(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate314(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11434,44 +11575,44 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate212(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate212.errors : vErrors.concat(validate212.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate214(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+if(!(validate214(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate216(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate216(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate216.errors : vErrors.concat(validate216.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate218(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate218(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate220(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate220(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate220.errors : vErrors.concat(validate220.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate222(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate222(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate222.errors : vErrors.concat(validate222.errors);
 errors = vErrors.length;
 }
 }
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate224(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate224.errors : vErrors.concat(validate224.errors);
+errors = vErrors.length;
+}
+}
 if(data.etag !== undefined){
-if(!(validate270(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
-vErrors = vErrors === null ? validate270.errors : vErrors.concat(validate270.errors);
+if(!(validate272(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
+vErrors = vErrors === null ? validate272.errors : vErrors.concat(validate272.errors);
 errors = vErrors.length;
 }
 }
@@ -11486,15 +11627,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate312.errors = vErrors;
+validate314.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_TaskList = validate320;
-const schema126 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Task"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema127 = {"type":"object","required":["id","title","description","status","participant_id","due_at","completed_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const closed_openapi_schemas_TaskList = validate322;
+const schema127 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Task"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema128 = {"type":"object","required":["id","title","description","status","participant_id","due_at","completed_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
 
-function validate321(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate323(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11589,7 +11730,7 @@ vErrors.push(err8);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema127.properties, key0))){
+if(!(func2.call(schema128.properties, key0))){
 const err9 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err9];
@@ -11712,14 +11853,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate230(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate230(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
@@ -11734,12 +11875,12 @@ vErrors.push(err18);
 }
 errors++;
 }
-validate321.errors = vErrors;
+validate323.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate320(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate322(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11780,8 +11921,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate321(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
+if(!(validate323(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate323.errors : vErrors.concat(validate323.errors);
 errors = vErrors.length;
 }
 }
@@ -11798,8 +11939,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate234(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate234.errors : vErrors.concat(validate234.errors);
+if(!(validate236(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate236.errors : vErrors.concat(validate236.errors);
 errors = vErrors.length;
 }
 }
@@ -11814,19 +11955,19 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate320.errors = vErrors;
+validate322.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Task = validate321;
+const closed_openapi_schemas_Task = validate323;
 
-const closed_openapi_schemas_JobList = validate328;
-const schema128 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Job"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema129 = {"type":"object","required":["id","title","description","status","screening_questions","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningQuestion"}}},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
-const schema130 = {"if":{"type":"object","properties":{"operator":{"enum":["equals"]}},"required":["operator"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/EqualsQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["at_least","at_most"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/NumberQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["one_of"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/OneOfQuestion"},"else":{"type":"object","properties":{"operator":{"enum":["equals","at_least","at_most","one_of"]}},"required":["operator"]}}}};
-const schema131 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/EqualsOperator"},"expected":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}};
+const closed_openapi_schemas_JobList = validate330;
+const schema129 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Job"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema130 = {"type":"object","required":["id","title","description","status","screening_questions","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningQuestion"}}},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const schema131 = {"if":{"type":"object","properties":{"operator":{"enum":["equals"]}},"required":["operator"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/EqualsQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["at_least","at_most"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/NumberQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["one_of"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/OneOfQuestion"},"else":{"type":"object","properties":{"operator":{"enum":["equals","at_least","at_most","one_of"]}},"required":["operator"]}}}};
+const schema132 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/EqualsOperator"},"expected":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}};
 
-function validate333(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate335(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11991,12 +12132,12 @@ vErrors.push(err12);
 }
 errors++;
 }
-validate333.errors = vErrors;
+validate335.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate332(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate334(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 const _errs0 = errors;
@@ -12054,8 +12195,8 @@ vErrors = null;
 let ifClause0;
 if(_valid0){
 const _errs4 = errors;
-if(!(validate333(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate333.errors : vErrors.concat(validate333.errors);
+if(!(validate335(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs4 === errors;
@@ -12209,7 +12350,7 @@ errors++;
 if(data.operator !== undefined){
 let data3 = data.operator;
 if(!((((data3 === "equals") || (data3 === "at_least")) || (data3 === "at_most")) || (data3 === "one_of"))){
-const err10 = {instancePath:instancePath+"/operator",schemaPath:"#/else/else/else/properties/operator/enum",keyword:"enum",params:{allowedValues: schema130.else.else.else.properties.operator.enum},message:"must be equal to one of the allowed values"};
+const err10 = {instancePath:instancePath+"/operator",schemaPath:"#/else/else/else/properties/operator/enum",keyword:"enum",params:{allowedValues: schema131.else.else.else.properties.operator.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -12272,12 +12413,12 @@ vErrors.push(err14);
 }
 errors++;
 }
-validate332.errors = vErrors;
+validate334.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate329(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate331(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12431,8 +12572,8 @@ const _errs12 = errors;
 if(Array.isArray(data4)){
 const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate332(data4[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate332.errors : vErrors.concat(validate332.errors);
+if(!(validate334(data4[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate334.errors : vErrors.concat(validate334.errors);
 errors = vErrors.length;
 }
 }
@@ -12474,14 +12615,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate230(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate230(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
@@ -12496,12 +12637,12 @@ vErrors.push(err14);
 }
 errors++;
 }
-validate329.errors = vErrors;
+validate331.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate328(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate330(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12542,8 +12683,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate329(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate329.errors : vErrors.concat(validate329.errors);
+if(!(validate331(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -12560,8 +12701,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate234(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate234.errors : vErrors.concat(validate234.errors);
+if(!(validate236(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate236.errors : vErrors.concat(validate236.errors);
 errors = vErrors.length;
 }
 }
@@ -12576,18 +12717,18 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate328.errors = vErrors;
+validate330.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Job = validate329;
+const closed_openapi_schemas_Job = validate331;
 
-const closed_openapi_schemas_JobApplicationList = validate345;
-const schema132 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplication"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema133 = {"type":"object","required":["id","job_id","participant_id","status","answers","screening_outcome","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"},"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
-const schema134 = {"type":"string","nullable":true,"enum":["meets_all","missing_must_have","missing_nice_to_have",null]};
+const closed_openapi_schemas_JobApplicationList = validate347;
+const schema133 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplication"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema134 = {"type":"object","required":["id","job_id","participant_id","status","answers","screening_outcome","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"},"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const schema135 = {"type":"string","nullable":true,"enum":["meets_all","missing_must_have","missing_nice_to_have",null]};
 
-function validate350(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate352(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((typeof data !== "string") && (data !== null)){
@@ -12601,7 +12742,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "meets_all") || (data === "missing_must_have")) || (data === "missing_nice_to_have")) || (data === null))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema134.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema135.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -12610,12 +12751,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate350.errors = vErrors;
+validate352.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate346(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate348(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12780,20 +12921,20 @@ errors = vErrors.length;
 }
 }
 if(data.screening_outcome !== undefined){
-if(!(validate350(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
-vErrors = vErrors === null ? validate350.errors : vErrors.concat(validate350.errors);
+if(!(validate352(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
+vErrors = vErrors === null ? validate352.errors : vErrors.concat(validate352.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate230(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate230(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
@@ -12808,12 +12949,12 @@ vErrors.push(err13);
 }
 errors++;
 }
-validate346.errors = vErrors;
+validate348.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate345(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate347(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12854,8 +12995,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate346(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate346.errors : vErrors.concat(validate346.errors);
+if(!(validate348(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate348.errors : vErrors.concat(validate348.errors);
 errors = vErrors.length;
 }
 }
@@ -12872,8 +13013,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate234(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate234.errors : vErrors.concat(validate234.errors);
+if(!(validate236(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate236.errors : vErrors.concat(validate236.errors);
 errors = vErrors.length;
 }
 }
@@ -12888,17 +13029,17 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate345.errors = vErrors;
+validate347.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_JobApplication = validate346;
+const closed_openapi_schemas_JobApplication = validate348;
 
-const closed_openapi_schemas_ExportList = validate356;
-const schema135 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Export"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema136 = {"type":"object","required":["id","resource","format","filters","status","row_count","byte_size","sha256","error","completed_at","expires_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/open/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/open/openapi.yaml/components/schemas/ExportFilters"},"status":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"},"row_count":{"type":"integer","format":"int64","nullable":true},"byte_size":{"type":"integer","format":"int64","nullable":true},"sha256":{"type":"string","nullable":true},"error":{"type":"string","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"expires_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const closed_openapi_schemas_ExportList = validate358;
+const schema136 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Export"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema137 = {"type":"object","required":["id","resource","format","filters","columns","status","row_count","byte_size","sha256","error","completed_at","expires_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/open/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/open/openapi.yaml/components/schemas/ExportFilters"},"columns":{"$ref":"/open/openapi.yaml/components/schemas/ExportColumns"},"status":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"},"row_count":{"type":"integer","format":"int64","nullable":true},"byte_size":{"type":"integer","format":"int64","nullable":true},"sha256":{"type":"string","nullable":true},"error":{"type":"string","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"expires_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
 
-function validate357(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate359(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12942,8 +13083,8 @@ vErrors.push(err3);
 }
 errors++;
 }
-if(data.status === undefined){
-const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "status"},message:"must have required property '"+"status"+"'"};
+if(data.columns === undefined){
+const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "columns"},message:"must have required property '"+"columns"+"'"};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -12952,8 +13093,8 @@ vErrors.push(err4);
 }
 errors++;
 }
-if(data.row_count === undefined){
-const err5 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "row_count"},message:"must have required property '"+"row_count"+"'"};
+if(data.status === undefined){
+const err5 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "status"},message:"must have required property '"+"status"+"'"};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -12962,8 +13103,8 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(data.byte_size === undefined){
-const err6 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "byte_size"},message:"must have required property '"+"byte_size"+"'"};
+if(data.row_count === undefined){
+const err6 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "row_count"},message:"must have required property '"+"row_count"+"'"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -12972,8 +13113,8 @@ vErrors.push(err6);
 }
 errors++;
 }
-if(data.sha256 === undefined){
-const err7 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "sha256"},message:"must have required property '"+"sha256"+"'"};
+if(data.byte_size === undefined){
+const err7 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "byte_size"},message:"must have required property '"+"byte_size"+"'"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -12982,8 +13123,8 @@ vErrors.push(err7);
 }
 errors++;
 }
-if(data.error === undefined){
-const err8 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "error"},message:"must have required property '"+"error"+"'"};
+if(data.sha256 === undefined){
+const err8 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "sha256"},message:"must have required property '"+"sha256"+"'"};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -12992,8 +13133,8 @@ vErrors.push(err8);
 }
 errors++;
 }
-if(data.completed_at === undefined){
-const err9 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "completed_at"},message:"must have required property '"+"completed_at"+"'"};
+if(data.error === undefined){
+const err9 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "error"},message:"must have required property '"+"error"+"'"};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -13002,8 +13143,8 @@ vErrors.push(err9);
 }
 errors++;
 }
-if(data.expires_at === undefined){
-const err10 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "expires_at"},message:"must have required property '"+"expires_at"+"'"};
+if(data.completed_at === undefined){
+const err10 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "completed_at"},message:"must have required property '"+"completed_at"+"'"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -13012,8 +13153,8 @@ vErrors.push(err10);
 }
 errors++;
 }
-if(data.created_at === undefined){
-const err11 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "created_at"},message:"must have required property '"+"created_at"+"'"};
+if(data.expires_at === undefined){
+const err11 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "expires_at"},message:"must have required property '"+"expires_at"+"'"};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -13022,8 +13163,8 @@ vErrors.push(err11);
 }
 errors++;
 }
-if(data.updated_at === undefined){
-const err12 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "updated_at"},message:"must have required property '"+"updated_at"+"'"};
+if(data.created_at === undefined){
+const err12 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "created_at"},message:"must have required property '"+"created_at"+"'"};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -13032,14 +13173,24 @@ vErrors.push(err12);
 }
 errors++;
 }
-for(const key0 in data){
-if(!(func2.call(schema136.properties, key0))){
-const err13 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(data.updated_at === undefined){
+const err13 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "updated_at"},message:"must have required property '"+"updated_at"+"'"};
 if(vErrors === null){
 vErrors = [err13];
 }
 else {
 vErrors.push(err13);
+}
+errors++;
+}
+for(const key0 in data){
+if(!(func2.call(schema137.properties, key0))){
+const err14 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
 }
 errors++;
 }
@@ -13068,6 +13219,12 @@ vErrors = vErrors === null ? validate190.errors : vErrors.concat(validate190.err
 errors = vErrors.length;
 }
 }
+if(data.columns !== undefined){
+if(!(validate192(data.columns, {instancePath:instancePath+"/columns",parentData:data,parentDataProperty:"columns",rootData}))){
+vErrors = vErrors === null ? validate192.errors : vErrors.concat(validate192.errors);
+errors = vErrors.length;
+}
+}
 if(data.status !== undefined){
 if(!(validate80(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
 vErrors = vErrors === null ? validate80.errors : vErrors.concat(validate80.errors);
@@ -13075,20 +13232,9 @@ errors = vErrors.length;
 }
 }
 if(data.row_count !== undefined){
-let data5 = data.row_count;
-if((!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))) && (data5 !== null)){
-const err14 = {instancePath:instancePath+"/row_count",schemaPath:"#/properties/row_count/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err14];
-}
-else {
-vErrors.push(err14);
-}
-errors++;
-}
-if((typeof data5 == "number") && (isFinite(data5))){
-if(!(formats66.validate(data5))){
-const err15 = {instancePath:instancePath+"/row_count",schemaPath:"#/properties/row_count/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
+let data6 = data.row_count;
+if((!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))) && (data6 !== null)){
+const err15 = {instancePath:instancePath+"/row_count",schemaPath:"#/properties/row_count/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -13097,12 +13243,9 @@ vErrors.push(err15);
 }
 errors++;
 }
-}
-}
-if(data.byte_size !== undefined){
-let data6 = data.byte_size;
-if((!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))) && (data6 !== null)){
-const err16 = {instancePath:instancePath+"/byte_size",schemaPath:"#/properties/byte_size/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if((typeof data6 == "number") && (isFinite(data6))){
+if(!(formats66.validate(data6))){
+const err16 = {instancePath:instancePath+"/row_count",schemaPath:"#/properties/row_count/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -13111,9 +13254,12 @@ vErrors.push(err16);
 }
 errors++;
 }
-if((typeof data6 == "number") && (isFinite(data6))){
-if(!(formats66.validate(data6))){
-const err17 = {instancePath:instancePath+"/byte_size",schemaPath:"#/properties/byte_size/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
+}
+}
+if(data.byte_size !== undefined){
+let data7 = data.byte_size;
+if((!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))) && (data7 !== null)){
+const err17 = {instancePath:instancePath+"/byte_size",schemaPath:"#/properties/byte_size/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -13122,12 +13268,9 @@ vErrors.push(err17);
 }
 errors++;
 }
-}
-}
-if(data.sha256 !== undefined){
-let data7 = data.sha256;
-if((typeof data7 !== "string") && (data7 !== null)){
-const err18 = {instancePath:instancePath+"/sha256",schemaPath:"#/properties/sha256/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if((typeof data7 == "number") && (isFinite(data7))){
+if(!(formats66.validate(data7))){
+const err18 = {instancePath:instancePath+"/byte_size",schemaPath:"#/properties/byte_size/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -13137,10 +13280,11 @@ vErrors.push(err18);
 errors++;
 }
 }
-if(data.error !== undefined){
-let data8 = data.error;
+}
+if(data.sha256 !== undefined){
+let data8 = data.sha256;
 if((typeof data8 !== "string") && (data8 !== null)){
-const err19 = {instancePath:instancePath+"/error",schemaPath:"#/properties/error/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err19 = {instancePath:instancePath+"/sha256",schemaPath:"#/properties/sha256/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -13150,10 +13294,10 @@ vErrors.push(err19);
 errors++;
 }
 }
-if(data.completed_at !== undefined){
-let data9 = data.completed_at;
+if(data.error !== undefined){
+let data9 = data.error;
 if((typeof data9 !== "string") && (data9 !== null)){
-const err20 = {instancePath:instancePath+"/completed_at",schemaPath:"#/properties/completed_at/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err20 = {instancePath:instancePath+"/error",schemaPath:"#/properties/error/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -13162,9 +13306,11 @@ vErrors.push(err20);
 }
 errors++;
 }
-if(typeof data9 === "string"){
-if(!(formats4.validate(data9))){
-const err21 = {instancePath:instancePath+"/completed_at",schemaPath:"#/properties/completed_at/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
+}
+if(data.completed_at !== undefined){
+let data10 = data.completed_at;
+if((typeof data10 !== "string") && (data10 !== null)){
+const err21 = {instancePath:instancePath+"/completed_at",schemaPath:"#/properties/completed_at/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -13173,12 +13319,9 @@ vErrors.push(err21);
 }
 errors++;
 }
-}
-}
-if(data.expires_at !== undefined){
-let data10 = data.expires_at;
-if((typeof data10 !== "string") && (data10 !== null)){
-const err22 = {instancePath:instancePath+"/expires_at",schemaPath:"#/properties/expires_at/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(typeof data10 === "string"){
+if(!(formats4.validate(data10))){
+const err22 = {instancePath:instancePath+"/completed_at",schemaPath:"#/properties/completed_at/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -13187,9 +13330,12 @@ vErrors.push(err22);
 }
 errors++;
 }
-if(typeof data10 === "string"){
-if(!(formats4.validate(data10))){
-const err23 = {instancePath:instancePath+"/expires_at",schemaPath:"#/properties/expires_at/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
+}
+}
+if(data.expires_at !== undefined){
+let data11 = data.expires_at;
+if((typeof data11 !== "string") && (data11 !== null)){
+const err23 = {instancePath:instancePath+"/expires_at",schemaPath:"#/properties/expires_at/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err23];
 }
@@ -13198,23 +13344,9 @@ vErrors.push(err23);
 }
 errors++;
 }
-}
-}
-if(data.created_at !== undefined){
-if(!(validate230(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
-errors = vErrors.length;
-}
-}
-if(data.updated_at !== undefined){
-if(!(validate230(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
-errors = vErrors.length;
-}
-}
-}
-else {
-const err24 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(typeof data11 === "string"){
+if(!(formats4.validate(data11))){
+const err24 = {instancePath:instancePath+"/expires_at",schemaPath:"#/properties/expires_at/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
 if(vErrors === null){
 vErrors = [err24];
 }
@@ -13223,12 +13355,37 @@ vErrors.push(err24);
 }
 errors++;
 }
-validate357.errors = vErrors;
+}
+}
+if(data.created_at !== undefined){
+if(!(validate232(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
+errors = vErrors.length;
+}
+}
+if(data.updated_at !== undefined){
+if(!(validate232(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err25 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
+}
+errors++;
+}
+validate359.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate356(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate358(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13269,8 +13426,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate357(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate357.errors : vErrors.concat(validate357.errors);
+if(!(validate359(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate359.errors : vErrors.concat(validate359.errors);
 errors = vErrors.length;
 }
 }
@@ -13287,8 +13444,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate234(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate234.errors : vErrors.concat(validate234.errors);
+if(!(validate236(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate236.errors : vErrors.concat(validate236.errors);
 errors = vErrors.length;
 }
 }
@@ -13303,22 +13460,22 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate356.errors = vErrors;
+validate358.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Export = validate357;
+const closed_openapi_schemas_Export = validate359;
 
-const getExportFile_200_headers = validate367;
-const schema137 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"content-disposition":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"},"repr-digest":{"$ref":"/shared/openapi.yaml/components/headers/Repr-Digest/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition","repr-digest"]};
-const schema138 = {"type":"string","pattern":"^sha-256=:[A-Za-z0-9+/]{43}=:$"};
-const pattern52 = new RegExp("^sha-256=:[A-Za-z0-9+/]{43}=:$", "u");
+const getExportFile_200_headers = validate370;
+const schema138 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"content-disposition":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"},"repr-digest":{"$ref":"/shared/openapi.yaml/components/headers/Repr-Digest/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition","repr-digest"]};
+const schema139 = {"type":"string","pattern":"^sha-256=:[A-Za-z0-9+/]{43}=:$"};
+const pattern53 = new RegExp("^sha-256=:[A-Za-z0-9+/]{43}=:$", "u");
 
-function validate375(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate378(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
-if(!pattern52.test(data)){
+if(!pattern53.test(data)){
 const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^sha-256=:[A-Za-z0-9+/]{43}=:$"},message:"must match pattern \""+"^sha-256=:[A-Za-z0-9+/]{43}=:$"+"\""};
 if(vErrors === null){
 vErrors = [err0];
@@ -13339,12 +13496,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate375.errors = vErrors;
+validate378.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate367(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate370(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13429,50 +13586,50 @@ vErrors.push(err7);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate212(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate212.errors : vErrors.concat(validate212.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate214(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+if(!(validate214(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate216(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate216(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate216.errors : vErrors.concat(validate216.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate218(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate218(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate220(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate220(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate220.errors : vErrors.concat(validate220.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate222(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate222(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate222.errors : vErrors.concat(validate222.errors);
 errors = vErrors.length;
 }
 }
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate224(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate224.errors : vErrors.concat(validate224.errors);
+errors = vErrors.length;
+}
+}
 if(data["content-disposition"] !== undefined){
-if(!(validate241(data["content-disposition"], {instancePath:instancePath+"/content-disposition",parentData:data,parentDataProperty:"content-disposition",rootData}))){
-vErrors = vErrors === null ? validate241.errors : vErrors.concat(validate241.errors);
+if(!(validate243(data["content-disposition"], {instancePath:instancePath+"/content-disposition",parentData:data,parentDataProperty:"content-disposition",rootData}))){
+vErrors = vErrors === null ? validate243.errors : vErrors.concat(validate243.errors);
 errors = vErrors.length;
 }
 }
 if(data["repr-digest"] !== undefined){
-if(!(validate375(data["repr-digest"], {instancePath:instancePath+"/repr-digest",parentData:data,parentDataProperty:"repr-digest",rootData}))){
-vErrors = vErrors === null ? validate375.errors : vErrors.concat(validate375.errors);
+if(!(validate378(data["repr-digest"], {instancePath:instancePath+"/repr-digest",parentData:data,parentDataProperty:"repr-digest",rootData}))){
+vErrors = vErrors === null ? validate378.errors : vErrors.concat(validate378.errors);
 errors = vErrors.length;
 }
 }
@@ -13487,15 +13644,15 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate367.errors = vErrors;
+validate370.errors = vErrors;
 return errors === 0;
 }
 
-const getExportFile_200_body = validate377;
-const schema139 = {"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/ExportedRecord"}};
-const schema140 = {"type":"object","additionalProperties":true};
+const getExportFile_200_body = validate380;
+const schema140 = {"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/ExportedRecord"}};
+const schema141 = {"type":"object","additionalProperties":true};
 
-function validate378(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate381(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13510,19 +13667,19 @@ vErrors.push(err0);
 }
 errors++;
 }
-validate378.errors = vErrors;
+validate381.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate377(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate380(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(Array.isArray(data)){
 const len0 = data.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate378(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate378.errors : vErrors.concat(validate378.errors);
+if(!(validate381(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate381.errors : vErrors.concat(validate381.errors);
 errors = vErrors.length;
 }
 }
@@ -13537,16 +13694,16 @@ vErrors.push(err0);
 }
 errors++;
 }
-validate377.errors = vErrors;
+validate380.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ImportList = validate380;
-const schema141 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Import"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema142 = {"type":"object","required":["id","resource","mode","format","dry_run","status","row_count","created_count","updated_count","unchanged_count","refused_count","byte_size","error","completed_at","expires_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"mode":{"$ref":"/open/openapi.yaml/components/schemas/ImportMode"},"format":{"$ref":"/closed/openapi.yaml/components/schemas/ImportFormat"},"dry_run":{"type":"boolean"},"status":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"},"row_count":{"type":"integer","format":"int64","nullable":true},"created_count":{"type":"integer","format":"int64"},"updated_count":{"type":"integer","format":"int64"},"unchanged_count":{"type":"integer","format":"int64"},"refused_count":{"type":"integer","format":"int64"},"byte_size":{"type":"integer","format":"int64"},"error":{"type":"string","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"expires_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
-const schema143 = {"type":"string","enum":["csv","ndjson"]};
+const closed_openapi_schemas_ImportList = validate383;
+const schema142 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Import"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema143 = {"type":"object","required":["id","resource","mode","format","dry_run","status","row_count","created_count","updated_count","unchanged_count","refused_count","byte_size","error","completed_at","expires_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"mode":{"$ref":"/open/openapi.yaml/components/schemas/ImportMode"},"format":{"$ref":"/closed/openapi.yaml/components/schemas/ImportFormat"},"dry_run":{"type":"boolean"},"status":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"},"row_count":{"type":"integer","format":"int64","nullable":true},"created_count":{"type":"integer","format":"int64"},"updated_count":{"type":"integer","format":"int64"},"unchanged_count":{"type":"integer","format":"int64"},"refused_count":{"type":"integer","format":"int64"},"byte_size":{"type":"integer","format":"int64"},"error":{"type":"string","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"expires_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const schema144 = {"type":"string","enum":["csv","ndjson"]};
 
-function validate385(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate388(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -13560,7 +13717,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "csv") || (data === "ndjson"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema143.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema144.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -13569,12 +13726,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate385.errors = vErrors;
+validate388.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate381(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate384(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13749,7 +13906,7 @@ vErrors.push(err16);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema142.properties, key0))){
+if(!(func2.call(schema143.properties, key0))){
 const err17 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err17];
@@ -13779,8 +13936,8 @@ errors = vErrors.length;
 }
 }
 if(data.format !== undefined){
-if(!(validate385(data.format, {instancePath:instancePath+"/format",parentData:data,parentDataProperty:"format",rootData}))){
-vErrors = vErrors === null ? validate385.errors : vErrors.concat(validate385.errors);
+if(!(validate388(data.format, {instancePath:instancePath+"/format",parentData:data,parentDataProperty:"format",rootData}))){
+vErrors = vErrors === null ? validate388.errors : vErrors.concat(validate388.errors);
 errors = vErrors.length;
 }
 }
@@ -14016,14 +14173,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate230(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate230(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
@@ -14038,12 +14195,12 @@ vErrors.push(err36);
 }
 errors++;
 }
-validate381.errors = vErrors;
+validate384.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate380(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate383(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14084,8 +14241,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate381(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate381.errors : vErrors.concat(validate381.errors);
+if(!(validate384(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
 errors = vErrors.length;
 }
 }
@@ -14102,8 +14259,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate234(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate234.errors : vErrors.concat(validate234.errors);
+if(!(validate236(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate236.errors : vErrors.concat(validate236.errors);
 errors = vErrors.length;
 }
 }
@@ -14118,16 +14275,16 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate380.errors = vErrors;
+validate383.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Import = validate381;
+const closed_openapi_schemas_Import = validate384;
 
-const getImportErrors_200_headers = validate392;
-const schema144 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"content-disposition":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition"]};
+const getImportErrors_200_headers = validate395;
+const schema145 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"content-disposition":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition"]};
 
-function validate392(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate395(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14202,44 +14359,44 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate212(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate212.errors : vErrors.concat(validate212.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate214(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+if(!(validate214(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate216(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate216(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate216.errors : vErrors.concat(validate216.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate218(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate218(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate220(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate220(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate220.errors : vErrors.concat(validate220.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate222(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate222(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate222.errors : vErrors.concat(validate222.errors);
 errors = vErrors.length;
 }
 }
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate224(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate224.errors : vErrors.concat(validate224.errors);
+errors = vErrors.length;
+}
+}
 if(data["content-disposition"] !== undefined){
-if(!(validate241(data["content-disposition"], {instancePath:instancePath+"/content-disposition",parentData:data,parentDataProperty:"content-disposition",rootData}))){
-vErrors = vErrors === null ? validate241.errors : vErrors.concat(validate241.errors);
+if(!(validate243(data["content-disposition"], {instancePath:instancePath+"/content-disposition",parentData:data,parentDataProperty:"content-disposition",rootData}))){
+vErrors = vErrors === null ? validate243.errors : vErrors.concat(validate243.errors);
 errors = vErrors.length;
 }
 }
@@ -14254,15 +14411,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate392.errors = vErrors;
+validate395.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_PaymentList = validate400;
-const schema145 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Payment"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema146 = {"type":"object","required":["id","participant_id","task_id","amount_minor","currency","status","note","paid_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64"},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true},"paid_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const closed_openapi_schemas_PaymentList = validate403;
+const schema146 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Payment"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema147 = {"type":"object","required":["id","participant_id","task_id","amount_minor","currency","status","note","paid_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64"},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true},"paid_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
 
-function validate401(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate404(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14367,7 +14524,7 @@ vErrors.push(err9);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema146.properties, key0))){
+if(!(func2.call(schema147.properties, key0))){
 const err10 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err10];
@@ -14510,14 +14667,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate230(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate230(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
@@ -14532,12 +14689,12 @@ vErrors.push(err20);
 }
 errors++;
 }
-validate401.errors = vErrors;
+validate404.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate400(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate403(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14578,8 +14735,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate401(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate401.errors : vErrors.concat(validate401.errors);
+if(!(validate404(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate404.errors : vErrors.concat(validate404.errors);
 errors = vErrors.length;
 }
 }
@@ -14596,8 +14753,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate234(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate234.errors : vErrors.concat(validate234.errors);
+if(!(validate236(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate236.errors : vErrors.concat(validate236.errors);
 errors = vErrors.length;
 }
 }
@@ -14612,17 +14769,17 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate400.errors = vErrors;
+validate403.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Payment = validate401;
+const closed_openapi_schemas_Payment = validate404;
 
-const closed_openapi_schemas_WebhookList = validate409;
-const schema147 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Webhook"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema148 = {"type":"object","required":["id","url","description","event_types","ordering","enabled","disabled_at","secret","has_next_secret","next_secret","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"url":{"type":"string"},"description":{"type":"string"},"event_types":{"type":"array","items":{"$ref":"/open/openapi.yaml/components/schemas/WebhookEventType"}},"ordering":{"$ref":"/open/openapi.yaml/components/schemas/NewWebhookOrdering"},"enabled":{"type":"boolean"},"disabled_at":{"type":"string","format":"date-time","nullable":true},"secret":{"type":"string","nullable":true},"has_next_secret":{"type":"boolean"},"next_secret":{"type":"string","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const closed_openapi_schemas_WebhookList = validate412;
+const schema148 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Webhook"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema149 = {"type":"object","required":["id","url","description","event_types","ordering","enabled","disabled_at","secret","has_next_secret","next_secret","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"url":{"type":"string"},"description":{"type":"string"},"event_types":{"type":"array","items":{"$ref":"/open/openapi.yaml/components/schemas/WebhookEventType"}},"ordering":{"$ref":"/open/openapi.yaml/components/schemas/NewWebhookOrdering"},"enabled":{"type":"boolean"},"disabled_at":{"type":"string","format":"date-time","nullable":true},"secret":{"type":"string","nullable":true},"has_next_secret":{"type":"boolean"},"next_secret":{"type":"string","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
 
-function validate410(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate413(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14747,7 +14904,7 @@ vErrors.push(err11);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema148.properties, key0))){
+if(!(func2.call(schema149.properties, key0))){
 const err12 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err12];
@@ -14793,8 +14950,8 @@ let data3 = data.event_types;
 if(Array.isArray(data3)){
 const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate198(data3[i0], {instancePath:instancePath+"/event_types/" + i0,parentData:data3,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate198.errors : vErrors.concat(validate198.errors);
+if(!(validate200(data3[i0], {instancePath:instancePath+"/event_types/" + i0,parentData:data3,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate200.errors : vErrors.concat(validate200.errors);
 errors = vErrors.length;
 }
 }
@@ -14811,8 +14968,8 @@ errors++;
 }
 }
 if(data.ordering !== undefined){
-if(!(validate200(data.ordering, {instancePath:instancePath+"/ordering",parentData:data,parentDataProperty:"ordering",rootData}))){
-vErrors = vErrors === null ? validate200.errors : vErrors.concat(validate200.errors);
+if(!(validate202(data.ordering, {instancePath:instancePath+"/ordering",parentData:data,parentDataProperty:"ordering",rootData}))){
+vErrors = vErrors === null ? validate202.errors : vErrors.concat(validate202.errors);
 errors = vErrors.length;
 }
 }
@@ -14892,14 +15049,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate230(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate230(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
@@ -14914,12 +15071,12 @@ vErrors.push(err22);
 }
 errors++;
 }
-validate410.errors = vErrors;
+validate413.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate409(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate412(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14960,8 +15117,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate410(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate410.errors : vErrors.concat(validate410.errors);
+if(!(validate413(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate413.errors : vErrors.concat(validate413.errors);
 errors = vErrors.length;
 }
 }
@@ -14978,8 +15135,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate234(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate234.errors : vErrors.concat(validate234.errors);
+if(!(validate236(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate236.errors : vErrors.concat(validate236.errors);
 errors = vErrors.length;
 }
 }
@@ -14994,16 +15151,16 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate409.errors = vErrors;
+validate412.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Webhook = validate410;
+const closed_openapi_schemas_Webhook = validate413;
 
-const prepareWebhookSecret_200_headers = validate418;
-const schema149 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","etag"]};
+const prepareWebhookSecret_200_headers = validate421;
+const schema150 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","etag"]};
 
-function validate418(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate421(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15078,50 +15235,50 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate212(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate212.errors : vErrors.concat(validate212.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate214(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+if(!(validate214(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate216(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate216(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate216.errors : vErrors.concat(validate216.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate218(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate218(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate220(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate220(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate220.errors : vErrors.concat(validate220.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate222(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate222(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate222.errors : vErrors.concat(validate222.errors);
 errors = vErrors.length;
 }
 }
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate224(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate224.errors : vErrors.concat(validate224.errors);
+errors = vErrors.length;
+}
+}
 if(data.etag !== undefined){
-if(!(validate270(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
-vErrors = vErrors === null ? validate270.errors : vErrors.concat(validate270.errors);
+if(!(validate272(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
+vErrors = vErrors === null ? validate272.errors : vErrors.concat(validate272.errors);
 errors = vErrors.length;
 }
 }
 if(data["idempotent-replayed"] !== undefined){
-if(!(validate272(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
-vErrors = vErrors === null ? validate272.errors : vErrors.concat(validate272.errors);
+if(!(validate274(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
+vErrors = vErrors === null ? validate274.errors : vErrors.concat(validate274.errors);
 errors = vErrors.length;
 }
 }
@@ -15136,15 +15293,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate418.errors = vErrors;
+validate421.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Delivery = validate427;
-const schema150 = {"type":"object","required":["id","webhook_id","event_id","event_type","state","failure_reason","attempt_count","next_attempt_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"webhook_id":{"type":"string","format":"uuid"},"event_id":{"type":"string","format":"uuid","nullable":true},"event_type":{"$ref":"/open/openapi.yaml/components/schemas/DeliveredEventType"},"state":{"$ref":"/open/openapi.yaml/components/schemas/DeliveryState"},"failure_reason":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryFailureReason"},"attempt_count":{"type":"integer","format":"int32"},"next_attempt_at":{"type":"string","format":"date-time","nullable":true},"attempts":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Attempt"}},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
-const schema151 = {"type":"string","nullable":true,"enum":["attempts_exhausted","attempt_failed","webhook_disabled","webhook_deleted","cancelled",null]};
+const closed_openapi_schemas_Delivery = validate430;
+const schema151 = {"type":"object","required":["id","webhook_id","event_id","event_type","state","failure_reason","attempt_count","next_attempt_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"webhook_id":{"type":"string","format":"uuid"},"event_id":{"type":"string","format":"uuid","nullable":true},"event_type":{"$ref":"/open/openapi.yaml/components/schemas/DeliveredEventType"},"state":{"$ref":"/open/openapi.yaml/components/schemas/DeliveryState"},"failure_reason":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryFailureReason"},"attempt_count":{"type":"integer","format":"int32"},"next_attempt_at":{"type":"string","format":"date-time","nullable":true},"attempts":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Attempt"}},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const schema152 = {"type":"string","nullable":true,"enum":["attempts_exhausted","attempt_failed","webhook_disabled","webhook_deleted","cancelled",null]};
 
-function validate431(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate434(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((typeof data !== "string") && (data !== null)){
@@ -15158,37 +15315,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((((data === "attempts_exhausted") || (data === "attempt_failed")) || (data === "webhook_disabled")) || (data === "webhook_deleted")) || (data === "cancelled")) || (data === null))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema151.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate431.errors = vErrors;
-return errors === 0;
-}
-
-const schema152 = {"type":"object","required":["number","trigger","started_at","duration_ms","outcome","status","response_headers","response_body","error","ip_address"],"properties":{"number":{"type":"integer","format":"int32"},"trigger":{"$ref":"/closed/openapi.yaml/components/schemas/AttemptTrigger"},"started_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"duration_ms":{"type":"number"},"outcome":{"$ref":"/closed/openapi.yaml/components/schemas/AttemptOutcome"},"status":{"type":"integer","format":"int32","nullable":true},"response_headers":{"type":"object","nullable":true,"additionalProperties":{"type":"string"}},"response_body":{"type":"string","nullable":true},"error":{"type":"string","nullable":true},"ip_address":{"type":"string","nullable":true}},"additionalProperties":false};
-const schema153 = {"type":"string","enum":["schedule","retry","resend","test"]};
-
-function validate434(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!((((data === "schedule") || (data === "retry")) || (data === "resend")) || (data === "test"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema153.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema152.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -15201,7 +15328,8 @@ validate434.errors = vErrors;
 return errors === 0;
 }
 
-const schema154 = {"type":"string","enum":["success","http_error","timeout","unreachable","invalid_response","blocked"]};
+const schema153 = {"type":"object","required":["number","trigger","started_at","duration_ms","outcome","status","response_headers","response_body","error","ip_address"],"properties":{"number":{"type":"integer","format":"int32"},"trigger":{"$ref":"/closed/openapi.yaml/components/schemas/AttemptTrigger"},"started_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"duration_ms":{"type":"number"},"outcome":{"$ref":"/closed/openapi.yaml/components/schemas/AttemptOutcome"},"status":{"type":"integer","format":"int32","nullable":true},"response_headers":{"type":"object","nullable":true,"additionalProperties":{"type":"string"}},"response_body":{"type":"string","nullable":true},"error":{"type":"string","nullable":true},"ip_address":{"type":"string","nullable":true}},"additionalProperties":false};
+const schema154 = {"type":"string","enum":["schedule","retry","resend","test"]};
 
 function validate437(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -15216,7 +15344,7 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(!((((((data === "success") || (data === "http_error")) || (data === "timeout")) || (data === "unreachable")) || (data === "invalid_response")) || (data === "blocked"))){
+if(!((((data === "schedule") || (data === "retry")) || (data === "resend")) || (data === "test"))){
 const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema154.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
@@ -15230,8 +15358,37 @@ validate437.errors = vErrors;
 return errors === 0;
 }
 
+const schema155 = {"type":"string","enum":["success","http_error","timeout","unreachable","invalid_response","blocked"]};
 
-function validate433(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate440(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((((((data === "success") || (data === "http_error")) || (data === "timeout")) || (data === "unreachable")) || (data === "invalid_response")) || (data === "blocked"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema155.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate440.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate436(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15336,7 +15493,7 @@ vErrors.push(err9);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema152.properties, key0))){
+if(!(func2.call(schema153.properties, key0))){
 const err10 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err10];
@@ -15373,14 +15530,14 @@ errors++;
 }
 }
 if(data.trigger !== undefined){
-if(!(validate434(data.trigger, {instancePath:instancePath+"/trigger",parentData:data,parentDataProperty:"trigger",rootData}))){
-vErrors = vErrors === null ? validate434.errors : vErrors.concat(validate434.errors);
+if(!(validate437(data.trigger, {instancePath:instancePath+"/trigger",parentData:data,parentDataProperty:"trigger",rootData}))){
+vErrors = vErrors === null ? validate437.errors : vErrors.concat(validate437.errors);
 errors = vErrors.length;
 }
 }
 if(data.started_at !== undefined){
-if(!(validate230(data.started_at, {instancePath:instancePath+"/started_at",parentData:data,parentDataProperty:"started_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.started_at, {instancePath:instancePath+"/started_at",parentData:data,parentDataProperty:"started_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
@@ -15398,8 +15555,8 @@ errors++;
 }
 }
 if(data.outcome !== undefined){
-if(!(validate437(data.outcome, {instancePath:instancePath+"/outcome",parentData:data,parentDataProperty:"outcome",rootData}))){
-vErrors = vErrors === null ? validate437.errors : vErrors.concat(validate437.errors);
+if(!(validate440(data.outcome, {instancePath:instancePath+"/outcome",parentData:data,parentDataProperty:"outcome",rootData}))){
+vErrors = vErrors === null ? validate440.errors : vErrors.concat(validate440.errors);
 errors = vErrors.length;
 }
 }
@@ -15505,12 +15662,12 @@ vErrors.push(err21);
 }
 errors++;
 }
-validate433.errors = vErrors;
+validate436.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate427(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate430(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15615,7 +15772,7 @@ vErrors.push(err9);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema150.properties, key0))){
+if(!(func2.call(schema151.properties, key0))){
 const err10 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err10];
@@ -15695,8 +15852,8 @@ errors = vErrors.length;
 }
 }
 if(data.failure_reason !== undefined){
-if(!(validate431(data.failure_reason, {instancePath:instancePath+"/failure_reason",parentData:data,parentDataProperty:"failure_reason",rootData}))){
-vErrors = vErrors === null ? validate431.errors : vErrors.concat(validate431.errors);
+if(!(validate434(data.failure_reason, {instancePath:instancePath+"/failure_reason",parentData:data,parentDataProperty:"failure_reason",rootData}))){
+vErrors = vErrors === null ? validate434.errors : vErrors.concat(validate434.errors);
 errors = vErrors.length;
 }
 }
@@ -15755,8 +15912,8 @@ let data8 = data.attempts;
 if(Array.isArray(data8)){
 const len0 = data8.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate433(data8[i0], {instancePath:instancePath+"/attempts/" + i0,parentData:data8,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate433.errors : vErrors.concat(validate433.errors);
+if(!(validate436(data8[i0], {instancePath:instancePath+"/attempts/" + i0,parentData:data8,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate436.errors : vErrors.concat(validate436.errors);
 errors = vErrors.length;
 }
 }
@@ -15773,14 +15930,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate230(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate230(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
@@ -15795,14 +15952,14 @@ vErrors.push(err20);
 }
 errors++;
 }
-validate427.errors = vErrors;
+validate430.errors = vErrors;
 return errors === 0;
 }
 
-const testWebhook_409_headers = validate442;
-const schema155 = {"type":"object","properties":{"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const testWebhook_409_headers = validate445;
+const schema156 = {"type":"object","properties":{"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate442(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate445(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15867,44 +16024,44 @@ vErrors.push(err5);
 errors++;
 }
 if(data["retry-after"] !== undefined){
-if(!(validate214(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
-vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-request-id"] !== undefined){
-if(!(validate212(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate212.errors : vErrors.concat(validate212.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate214(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate216(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(!(validate216(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
 vErrors = vErrors === null ? validate216.errors : vErrors.concat(validate216.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate218(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-request-id"] !== undefined){
+if(!(validate214(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate216(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate216.errors : vErrors.concat(validate216.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate218(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate220(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate220(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate220.errors : vErrors.concat(validate220.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate222(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate222(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate222.errors : vErrors.concat(validate222.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate224(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate224.errors : vErrors.concat(validate224.errors);
 errors = vErrors.length;
 }
 }
@@ -15919,15 +16076,15 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate442.errors = vErrors;
+validate445.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_BulkJob = validate450;
-const schema156 = {"type":"object","required":["id","kind","webhook_id","event_types","since","until","rate","state","state_reason","total","done","skipped","created_at","updated_at","ended_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"kind":{"$ref":"/closed/openapi.yaml/components/schemas/BulkJobKind"},"webhook_id":{"type":"string","format":"uuid","nullable":true},"event_types":{"type":"array","nullable":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"}},"since":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"until":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"rate":{"type":"integer","format":"int32"},"state":{"$ref":"/closed/openapi.yaml/components/schemas/BulkJobState"},"state_reason":{"$ref":"/closed/openapi.yaml/components/schemas/BulkJobStateReason"},"total":{"type":"integer","format":"int32"},"done":{"type":"integer","format":"int32"},"skipped":{"type":"integer","format":"int32"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"ended_at":{"type":"string","format":"date-time","nullable":true}},"additionalProperties":false};
-const schema157 = {"type":"string","enum":["send_missed","retry_failed"]};
+const closed_openapi_schemas_BulkJob = validate453;
+const schema157 = {"type":"object","required":["id","kind","webhook_id","event_types","since","until","rate","state","state_reason","total","done","skipped","created_at","updated_at","ended_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"kind":{"$ref":"/closed/openapi.yaml/components/schemas/BulkJobKind"},"webhook_id":{"type":"string","format":"uuid","nullable":true},"event_types":{"type":"array","nullable":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"}},"since":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"until":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"rate":{"type":"integer","format":"int32"},"state":{"$ref":"/closed/openapi.yaml/components/schemas/BulkJobState"},"state_reason":{"$ref":"/closed/openapi.yaml/components/schemas/BulkJobStateReason"},"total":{"type":"integer","format":"int32"},"done":{"type":"integer","format":"int32"},"skipped":{"type":"integer","format":"int32"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"ended_at":{"type":"string","format":"date-time","nullable":true}},"additionalProperties":false};
+const schema158 = {"type":"string","enum":["send_missed","retry_failed"]};
 
-function validate452(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate455(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -15941,7 +16098,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "send_missed") || (data === "retry_failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema157.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema158.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -15950,13 +16107,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate452.errors = vErrors;
+validate455.errors = vErrors;
 return errors === 0;
 }
 
-const schema158 = {"type":"string","enum":["running","paused","completed","cancelled"]};
+const schema159 = {"type":"string","enum":["running","paused","completed","cancelled"]};
 
-function validate457(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate460(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -15970,7 +16127,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "running") || (data === "paused")) || (data === "completed")) || (data === "cancelled"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema158.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema159.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -15979,13 +16136,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate457.errors = vErrors;
+validate460.errors = vErrors;
 return errors === 0;
 }
 
-const schema159 = {"type":"string","nullable":true,"enum":["webhook_disabled","webhook_deleted",null]};
+const schema160 = {"type":"string","nullable":true,"enum":["webhook_disabled","webhook_deleted",null]};
 
-function validate459(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate462(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((typeof data !== "string") && (data !== null)){
@@ -15999,7 +16156,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "webhook_disabled") || (data === "webhook_deleted")) || (data === null))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema159.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema160.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -16008,12 +16165,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate459.errors = vErrors;
+validate462.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate450(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate453(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16168,7 +16325,7 @@ vErrors.push(err14);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema156.properties, key0))){
+if(!(func2.call(schema157.properties, key0))){
 const err15 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err15];
@@ -16186,8 +16343,8 @@ errors = vErrors.length;
 }
 }
 if(data.kind !== undefined){
-if(!(validate452(data.kind, {instancePath:instancePath+"/kind",parentData:data,parentDataProperty:"kind",rootData}))){
-vErrors = vErrors === null ? validate452.errors : vErrors.concat(validate452.errors);
+if(!(validate455(data.kind, {instancePath:instancePath+"/kind",parentData:data,parentDataProperty:"kind",rootData}))){
+vErrors = vErrors === null ? validate455.errors : vErrors.concat(validate455.errors);
 errors = vErrors.length;
 }
 }
@@ -16239,14 +16396,14 @@ errors = vErrors.length;
 }
 }
 if(data.since !== undefined){
-if(!(validate230(data.since, {instancePath:instancePath+"/since",parentData:data,parentDataProperty:"since",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.since, {instancePath:instancePath+"/since",parentData:data,parentDataProperty:"since",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
 if(data.until !== undefined){
-if(!(validate230(data.until, {instancePath:instancePath+"/until",parentData:data,parentDataProperty:"until",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.until, {instancePath:instancePath+"/until",parentData:data,parentDataProperty:"until",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
@@ -16276,14 +16433,14 @@ errors++;
 }
 }
 if(data.state !== undefined){
-if(!(validate457(data.state, {instancePath:instancePath+"/state",parentData:data,parentDataProperty:"state",rootData}))){
-vErrors = vErrors === null ? validate457.errors : vErrors.concat(validate457.errors);
+if(!(validate460(data.state, {instancePath:instancePath+"/state",parentData:data,parentDataProperty:"state",rootData}))){
+vErrors = vErrors === null ? validate460.errors : vErrors.concat(validate460.errors);
 errors = vErrors.length;
 }
 }
 if(data.state_reason !== undefined){
-if(!(validate459(data.state_reason, {instancePath:instancePath+"/state_reason",parentData:data,parentDataProperty:"state_reason",rootData}))){
-vErrors = vErrors === null ? validate459.errors : vErrors.concat(validate459.errors);
+if(!(validate462(data.state_reason, {instancePath:instancePath+"/state_reason",parentData:data,parentDataProperty:"state_reason",rootData}))){
+vErrors = vErrors === null ? validate462.errors : vErrors.concat(validate462.errors);
 errors = vErrors.length;
 }
 }
@@ -16363,14 +16520,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate230(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate230(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
@@ -16410,14 +16567,14 @@ vErrors.push(err29);
 }
 errors++;
 }
-validate450.errors = vErrors;
+validate453.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_DeliveryList = validate463;
-const schema160 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Delivery"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const closed_openapi_schemas_DeliveryList = validate466;
+const schema161 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Delivery"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
 
-function validate463(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate466(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16458,8 +16615,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate427(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate427.errors : vErrors.concat(validate427.errors);
+if(!(validate430(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate430.errors : vErrors.concat(validate430.errors);
 errors = vErrors.length;
 }
 }
@@ -16476,8 +16633,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate234(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate234.errors : vErrors.concat(validate234.errors);
+if(!(validate236(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate236.errors : vErrors.concat(validate236.errors);
 errors = vErrors.length;
 }
 }
@@ -16492,45 +16649,15 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate463.errors = vErrors;
+validate466.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_EventList = validate466;
-const schema161 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Event"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema162 = {"if":{"type":"object","properties":{"event_type":{"enum":["participant.created","participant.updated","participant.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["task.created","task.completed","task.updated","task.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job.created","job.updated","job.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job_application.created"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job_application.status_changed","job_application.updated","job_application.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["payment.created","payment.paid","payment.updated","payment.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["export.created","export.completed","export.failed"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["import.created","import.completed","import.failed"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ImportEvent"},"else":{"type":"object","properties":{"event_type":{"enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed","import.created","import.completed","import.failed"]}},"required":["event_type"]}}}}}}}}};
-const schema163 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema164 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted"]};
-
-function validate470(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!(((data === "participant.created") || (data === "participant.updated")) || (data === "participant.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema164.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate470.errors = vErrors;
-return errors === 0;
-}
-
-const schema165 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
-const schema166 = {"type":"string","enum":["participant"]};
+const closed_openapi_schemas_EventList = validate469;
+const schema162 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Event"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema163 = {"if":{"type":"object","properties":{"event_type":{"enum":["participant.created","participant.updated","participant.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["task.created","task.completed","task.updated","task.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job.created","job.updated","job.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job_application.created"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job_application.status_changed","job_application.updated","job_application.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["payment.created","payment.paid","payment.updated","payment.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["export.created","export.completed","export.failed"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["import.created","import.completed","import.failed"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ImportEvent"},"else":{"type":"object","properties":{"event_type":{"enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed","import.created","import.completed","import.failed"]}},"required":["event_type"]}}}}}}}}};
+const schema164 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema165 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted"]};
 
 function validate473(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -16545,8 +16672,8 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(!(data === "participant")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema166.enum},message:"must be equal to one of the allowed values"};
+if(!(((data === "participant.created") || (data === "participant.updated")) || (data === "participant.deleted"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema165.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -16559,8 +16686,38 @@ validate473.errors = vErrors;
 return errors === 0;
 }
 
+const schema166 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema167 = {"type":"string","enum":["participant"]};
 
-function validate472(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate476(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(data === "participant")){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema167.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate476.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate475(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16597,8 +16754,8 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate473(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate473.errors : vErrors.concat(validate473.errors);
+if(!(validate476(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate476.errors : vErrors.concat(validate476.errors);
 errors = vErrors.length;
 }
 }
@@ -16619,13 +16776,13 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate472.errors = vErrors;
+validate475.errors = vErrors;
 return errors === 0;
 }
 
-const schema167 = {"type":"array","maxItems":0,"if":{"maxItems":0},"then":{"items":{}}};
+const schema168 = {"type":"array","maxItems":0,"if":{"maxItems":0},"then":{"items":{}}};
 
-function validate477(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate480(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 const _errs1 = errors;
@@ -16690,14 +16847,14 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate477.errors = vErrors;
+validate480.errors = vErrors;
 return errors === 0;
 }
 
-const schema168 = {"type":"array","nullable":true,"items":{"$ref":"/closed/openapi.yaml/components/schemas/EventChange"}};
-const schema169 = {"type":"object","required":["field"],"properties":{"field":{"type":"string"},"before":{},"after":{}},"additionalProperties":false};
+const schema169 = {"type":"array","nullable":true,"items":{"$ref":"/closed/openapi.yaml/components/schemas/EventChange"}};
+const schema170 = {"type":"object","required":["field"],"properties":{"field":{"type":"string"},"before":{},"after":{}},"additionalProperties":false};
 
-function validate481(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate484(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16746,12 +16903,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate481.errors = vErrors;
+validate484.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate480(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate483(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((!(Array.isArray(data))) && (data !== null)){
@@ -16767,20 +16924,20 @@ errors++;
 if(Array.isArray(data)){
 const len0 = data.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate481(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate481.errors : vErrors.concat(validate481.errors);
+if(!(validate484(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate484.errors : vErrors.concat(validate484.errors);
 errors = vErrors.length;
 }
 }
 }
-validate480.errors = vErrors;
+validate483.errors = vErrors;
 return errors === 0;
 }
 
-const schema170 = {"type":"object","required":["type","id","user_id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/EventActorType"},"id":{"type":"string","format":"uuid","nullable":true},"user_id":{"type":"string","format":"uuid","nullable":true}},"additionalProperties":false};
-const schema171 = {"type":"string","enum":["api_key","user","system"]};
+const schema171 = {"type":"object","required":["type","id","user_id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/EventActorType"},"id":{"type":"string","format":"uuid","nullable":true},"user_id":{"type":"string","format":"uuid","nullable":true}},"additionalProperties":false};
+const schema172 = {"type":"string","enum":["api_key","user","system"]};
 
-function validate485(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate488(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -16794,7 +16951,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "api_key") || (data === "user")) || (data === "system"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema171.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema172.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -16803,12 +16960,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate485.errors = vErrors;
+validate488.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate484(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate487(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16855,8 +17012,8 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate485(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate485.errors : vErrors.concat(validate485.errors);
+if(!(validate488(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate488.errors : vErrors.concat(validate488.errors);
 errors = vErrors.length;
 }
 }
@@ -16921,13 +17078,13 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate484.errors = vErrors;
+validate487.errors = vErrors;
 return errors === 0;
 }
 
-const schema172 = {"type":"array","items":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}};
+const schema173 = {"type":"array","items":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}};
 
-function validate488(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate491(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(Array.isArray(data)){
@@ -16949,12 +17106,12 @@ vErrors.push(err0);
 }
 errors++;
 }
-validate488.errors = vErrors;
+validate491.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate468(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate471(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17027,44 +17184,44 @@ errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate470(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate470.errors : vErrors.concat(validate470.errors);
+if(!(validate473(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate473.errors : vErrors.concat(validate473.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate472(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate472.errors : vErrors.concat(validate472.errors);
+if(!(validate475(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate475.errors : vErrors.concat(validate475.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
-errors = vErrors.length;
-}
-}
-if(data.created_at !== undefined){
-if(!(validate230(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
-errors = vErrors.length;
-}
-}
-if(data.changes !== undefined){
-if(!(validate480(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
 vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
+if(data.created_at !== undefined){
+if(!(validate232(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
+errors = vErrors.length;
+}
+}
+if(data.changes !== undefined){
+if(!(validate483(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+vErrors = vErrors === null ? validate483.errors : vErrors.concat(validate483.errors);
+errors = vErrors.length;
+}
+}
 if(data.actor !== undefined){
-if(!(validate484(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
-vErrors = vErrors === null ? validate484.errors : vErrors.concat(validate484.errors);
+if(!(validate487(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+vErrors = vErrors === null ? validate487.errors : vErrors.concat(validate487.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate488(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate488.errors : vErrors.concat(validate488.errors);
+if(!(validate491(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate491.errors : vErrors.concat(validate491.errors);
 errors = vErrors.length;
 }
 }
@@ -17079,42 +17236,12 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate468.errors = vErrors;
+validate471.errors = vErrors;
 return errors === 0;
 }
 
-const schema173 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema174 = {"type":"string","enum":["task.created","task.completed","task.updated","task.deleted"]};
-
-function validate494(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!((((data === "task.created") || (data === "task.completed")) || (data === "task.updated")) || (data === "task.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema174.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate494.errors = vErrors;
-return errors === 0;
-}
-
-const schema175 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
-const schema176 = {"type":"string","enum":["task"]};
+const schema174 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema175 = {"type":"string","enum":["task.created","task.completed","task.updated","task.deleted"]};
 
 function validate497(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -17129,8 +17256,8 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(!(data === "task")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema176.enum},message:"must be equal to one of the allowed values"};
+if(!((((data === "task.created") || (data === "task.completed")) || (data === "task.updated")) || (data === "task.deleted"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema175.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -17143,8 +17270,38 @@ validate497.errors = vErrors;
 return errors === 0;
 }
 
+const schema176 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema177 = {"type":"string","enum":["task"]};
 
-function validate496(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate500(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(data === "task")){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema177.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate500.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate499(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17181,8 +17338,8 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate497(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate497.errors : vErrors.concat(validate497.errors);
+if(!(validate500(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate500.errors : vErrors.concat(validate500.errors);
 errors = vErrors.length;
 }
 }
@@ -17203,12 +17360,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate496.errors = vErrors;
+validate499.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate492(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate495(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17281,44 +17438,44 @@ errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate494(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate494.errors : vErrors.concat(validate494.errors);
+if(!(validate497(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate497.errors : vErrors.concat(validate497.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate496(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate496.errors : vErrors.concat(validate496.errors);
+if(!(validate499(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate499.errors : vErrors.concat(validate499.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
-errors = vErrors.length;
-}
-}
-if(data.created_at !== undefined){
-if(!(validate230(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
-errors = vErrors.length;
-}
-}
-if(data.changes !== undefined){
-if(!(validate480(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
 vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
+if(data.created_at !== undefined){
+if(!(validate232(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
+errors = vErrors.length;
+}
+}
+if(data.changes !== undefined){
+if(!(validate483(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+vErrors = vErrors === null ? validate483.errors : vErrors.concat(validate483.errors);
+errors = vErrors.length;
+}
+}
 if(data.actor !== undefined){
-if(!(validate484(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
-vErrors = vErrors === null ? validate484.errors : vErrors.concat(validate484.errors);
+if(!(validate487(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+vErrors = vErrors === null ? validate487.errors : vErrors.concat(validate487.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate488(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate488.errors : vErrors.concat(validate488.errors);
+if(!(validate491(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate491.errors : vErrors.concat(validate491.errors);
 errors = vErrors.length;
 }
 }
@@ -17333,42 +17490,12 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate492.errors = vErrors;
+validate495.errors = vErrors;
 return errors === 0;
 }
 
-const schema177 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema178 = {"type":"string","enum":["job.created","job.updated","job.deleted"]};
-
-function validate509(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!(((data === "job.created") || (data === "job.updated")) || (data === "job.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema178.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate509.errors = vErrors;
-return errors === 0;
-}
-
-const schema179 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
-const schema180 = {"type":"string","enum":["job"]};
+const schema178 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema179 = {"type":"string","enum":["job.created","job.updated","job.deleted"]};
 
 function validate512(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -17383,8 +17510,8 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(!(data === "job")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema180.enum},message:"must be equal to one of the allowed values"};
+if(!(((data === "job.created") || (data === "job.updated")) || (data === "job.deleted"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema179.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -17397,8 +17524,38 @@ validate512.errors = vErrors;
 return errors === 0;
 }
 
+const schema180 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema181 = {"type":"string","enum":["job"]};
 
-function validate511(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate515(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(data === "job")){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema181.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate515.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate514(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17435,8 +17592,8 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate512(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate512.errors : vErrors.concat(validate512.errors);
+if(!(validate515(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate515.errors : vErrors.concat(validate515.errors);
 errors = vErrors.length;
 }
 }
@@ -17457,12 +17614,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate511.errors = vErrors;
+validate514.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate507(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate510(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17535,44 +17692,44 @@ errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate509(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate509.errors : vErrors.concat(validate509.errors);
+if(!(validate512(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate512.errors : vErrors.concat(validate512.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate511(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate511.errors : vErrors.concat(validate511.errors);
+if(!(validate514(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate514.errors : vErrors.concat(validate514.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
-errors = vErrors.length;
-}
-}
-if(data.created_at !== undefined){
-if(!(validate230(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
-errors = vErrors.length;
-}
-}
-if(data.changes !== undefined){
-if(!(validate480(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
 vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
+if(data.created_at !== undefined){
+if(!(validate232(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
+errors = vErrors.length;
+}
+}
+if(data.changes !== undefined){
+if(!(validate483(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+vErrors = vErrors === null ? validate483.errors : vErrors.concat(validate483.errors);
+errors = vErrors.length;
+}
+}
 if(data.actor !== undefined){
-if(!(validate484(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
-vErrors = vErrors === null ? validate484.errors : vErrors.concat(validate484.errors);
+if(!(validate487(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+vErrors = vErrors === null ? validate487.errors : vErrors.concat(validate487.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate488(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate488.errors : vErrors.concat(validate488.errors);
+if(!(validate491(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate491.errors : vErrors.concat(validate491.errors);
 errors = vErrors.length;
 }
 }
@@ -17587,42 +17744,12 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate507.errors = vErrors;
+validate510.errors = vErrors;
 return errors === 0;
 }
 
-const schema181 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema182 = {"type":"string","enum":["job_application.created"]};
-
-function validate524(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!(data === "job_application.created")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema182.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate524.errors = vErrors;
-return errors === 0;
-}
-
-const schema183 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
-const schema184 = {"type":"string","enum":["job_application"]};
+const schema182 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema183 = {"type":"string","enum":["job_application.created"]};
 
 function validate527(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -17637,8 +17764,8 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(!(data === "job_application")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema184.enum},message:"must be equal to one of the allowed values"};
+if(!(data === "job_application.created")){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema183.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -17651,8 +17778,38 @@ validate527.errors = vErrors;
 return errors === 0;
 }
 
+const schema184 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema185 = {"type":"string","enum":["job_application"]};
 
-function validate526(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate530(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(data === "job_application")){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema185.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate530.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate529(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17689,8 +17846,8 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate527(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate527.errors : vErrors.concat(validate527.errors);
+if(!(validate530(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate530.errors : vErrors.concat(validate530.errors);
 errors = vErrors.length;
 }
 }
@@ -17711,13 +17868,13 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate526.errors = vErrors;
+validate529.errors = vErrors;
 return errors === 0;
 }
 
-const schema185 = {"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"}},"additionalProperties":false};
+const schema186 = {"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"}},"additionalProperties":false};
 
-function validate531(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate534(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17744,8 +17901,8 @@ errors++;
 }
 }
 if(data.screening_outcome !== undefined){
-if(!(validate350(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
-vErrors = vErrors === null ? validate350.errors : vErrors.concat(validate350.errors);
+if(!(validate352(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
+vErrors = vErrors === null ? validate352.errors : vErrors.concat(validate352.errors);
 errors = vErrors.length;
 }
 }
@@ -17760,12 +17917,12 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate531.errors = vErrors;
+validate534.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate522(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate525(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17838,44 +17995,44 @@ errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate524(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate524.errors : vErrors.concat(validate524.errors);
+if(!(validate527(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate527.errors : vErrors.concat(validate527.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate526(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate526.errors : vErrors.concat(validate526.errors);
+if(!(validate529(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate529.errors : vErrors.concat(validate529.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate531(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate531.errors : vErrors.concat(validate531.errors);
+if(!(validate534(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate534.errors : vErrors.concat(validate534.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate230(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
+if(!(validate232(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
 errors = vErrors.length;
 }
 }
 if(data.changes !== undefined){
-if(!(validate480(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
-vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
+if(!(validate483(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+vErrors = vErrors === null ? validate483.errors : vErrors.concat(validate483.errors);
 errors = vErrors.length;
 }
 }
 if(data.actor !== undefined){
-if(!(validate484(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
-vErrors = vErrors === null ? validate484.errors : vErrors.concat(validate484.errors);
+if(!(validate487(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+vErrors = vErrors === null ? validate487.errors : vErrors.concat(validate487.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate488(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate488.errors : vErrors.concat(validate488.errors);
+if(!(validate491(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate491.errors : vErrors.concat(validate491.errors);
 errors = vErrors.length;
 }
 }
@@ -17890,14 +18047,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate522.errors = vErrors;
+validate525.errors = vErrors;
 return errors === 0;
 }
 
-const schema186 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema187 = {"type":"string","enum":["job_application.status_changed","job_application.updated","job_application.deleted"]};
+const schema187 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema188 = {"type":"string","enum":["job_application.status_changed","job_application.updated","job_application.deleted"]};
 
-function validate541(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate544(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -17911,7 +18068,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "job_application.status_changed") || (data === "job_application.updated")) || (data === "job_application.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema187.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema188.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -17920,12 +18077,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate541.errors = vErrors;
+validate544.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate539(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate542(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17998,44 +18155,44 @@ errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate541(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate541.errors : vErrors.concat(validate541.errors);
+if(!(validate544(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate544.errors : vErrors.concat(validate544.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate526(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate526.errors : vErrors.concat(validate526.errors);
+if(!(validate529(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate529.errors : vErrors.concat(validate529.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
-errors = vErrors.length;
-}
-}
-if(data.created_at !== undefined){
-if(!(validate230(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
-errors = vErrors.length;
-}
-}
-if(data.changes !== undefined){
-if(!(validate480(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
 vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
+if(data.created_at !== undefined){
+if(!(validate232(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
+errors = vErrors.length;
+}
+}
+if(data.changes !== undefined){
+if(!(validate483(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+vErrors = vErrors === null ? validate483.errors : vErrors.concat(validate483.errors);
+errors = vErrors.length;
+}
+}
 if(data.actor !== undefined){
-if(!(validate484(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
-vErrors = vErrors === null ? validate484.errors : vErrors.concat(validate484.errors);
+if(!(validate487(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+vErrors = vErrors === null ? validate487.errors : vErrors.concat(validate487.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate488(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate488.errors : vErrors.concat(validate488.errors);
+if(!(validate491(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate491.errors : vErrors.concat(validate491.errors);
 errors = vErrors.length;
 }
 }
@@ -18050,42 +18207,12 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate539.errors = vErrors;
+validate542.errors = vErrors;
 return errors === 0;
 }
 
-const schema188 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema189 = {"type":"string","enum":["payment.created","payment.paid","payment.updated","payment.deleted"]};
-
-function validate552(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!((((data === "payment.created") || (data === "payment.paid")) || (data === "payment.updated")) || (data === "payment.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema189.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate552.errors = vErrors;
-return errors === 0;
-}
-
-const schema190 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
-const schema191 = {"type":"string","enum":["payment"]};
+const schema189 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema190 = {"type":"string","enum":["payment.created","payment.paid","payment.updated","payment.deleted"]};
 
 function validate555(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -18100,8 +18227,8 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(!(data === "payment")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema191.enum},message:"must be equal to one of the allowed values"};
+if(!((((data === "payment.created") || (data === "payment.paid")) || (data === "payment.updated")) || (data === "payment.deleted"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema190.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -18114,8 +18241,38 @@ validate555.errors = vErrors;
 return errors === 0;
 }
 
+const schema191 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema192 = {"type":"string","enum":["payment"]};
 
-function validate554(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate558(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(data === "payment")){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema192.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate558.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate557(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18152,8 +18309,8 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate555(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate555.errors : vErrors.concat(validate555.errors);
+if(!(validate558(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate558.errors : vErrors.concat(validate558.errors);
 errors = vErrors.length;
 }
 }
@@ -18174,12 +18331,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate554.errors = vErrors;
+validate557.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate550(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate553(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18252,44 +18409,44 @@ errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate552(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate552.errors : vErrors.concat(validate552.errors);
+if(!(validate555(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate555.errors : vErrors.concat(validate555.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate554(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate554.errors : vErrors.concat(validate554.errors);
+if(!(validate557(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate557.errors : vErrors.concat(validate557.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
-errors = vErrors.length;
-}
-}
-if(data.created_at !== undefined){
-if(!(validate230(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
-errors = vErrors.length;
-}
-}
-if(data.changes !== undefined){
-if(!(validate480(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
 vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
+if(data.created_at !== undefined){
+if(!(validate232(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
+errors = vErrors.length;
+}
+}
+if(data.changes !== undefined){
+if(!(validate483(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+vErrors = vErrors === null ? validate483.errors : vErrors.concat(validate483.errors);
+errors = vErrors.length;
+}
+}
 if(data.actor !== undefined){
-if(!(validate484(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
-vErrors = vErrors === null ? validate484.errors : vErrors.concat(validate484.errors);
+if(!(validate487(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+vErrors = vErrors === null ? validate487.errors : vErrors.concat(validate487.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate488(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate488.errors : vErrors.concat(validate488.errors);
+if(!(validate491(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate491.errors : vErrors.concat(validate491.errors);
 errors = vErrors.length;
 }
 }
@@ -18304,42 +18461,12 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate550.errors = vErrors;
+validate553.errors = vErrors;
 return errors === 0;
 }
 
-const schema192 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema193 = {"type":"string","enum":["export.created","export.completed","export.failed"]};
-
-function validate567(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!(((data === "export.created") || (data === "export.completed")) || (data === "export.failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema193.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate567.errors = vErrors;
-return errors === 0;
-}
-
-const schema194 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
-const schema195 = {"type":"string","enum":["export"]};
+const schema193 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema194 = {"type":"string","enum":["export.created","export.completed","export.failed"]};
 
 function validate570(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -18354,8 +18481,8 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(!(data === "export")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema195.enum},message:"must be equal to one of the allowed values"};
+if(!(((data === "export.created") || (data === "export.completed")) || (data === "export.failed"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema194.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -18368,8 +18495,38 @@ validate570.errors = vErrors;
 return errors === 0;
 }
 
+const schema195 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema196 = {"type":"string","enum":["export"]};
 
-function validate569(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate573(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(data === "export")){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema196.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate573.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate572(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18406,8 +18563,8 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate570(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate570.errors : vErrors.concat(validate570.errors);
+if(!(validate573(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate573.errors : vErrors.concat(validate573.errors);
 errors = vErrors.length;
 }
 }
@@ -18428,12 +18585,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate569.errors = vErrors;
+validate572.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate565(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate568(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18506,44 +18663,44 @@ errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate567(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate567.errors : vErrors.concat(validate567.errors);
+if(!(validate570(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate570.errors : vErrors.concat(validate570.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate569(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate569.errors : vErrors.concat(validate569.errors);
+if(!(validate572(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate572.errors : vErrors.concat(validate572.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
-errors = vErrors.length;
-}
-}
-if(data.created_at !== undefined){
-if(!(validate230(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
-errors = vErrors.length;
-}
-}
-if(data.changes !== undefined){
-if(!(validate480(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
 vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
+if(data.created_at !== undefined){
+if(!(validate232(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
+errors = vErrors.length;
+}
+}
+if(data.changes !== undefined){
+if(!(validate483(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+vErrors = vErrors === null ? validate483.errors : vErrors.concat(validate483.errors);
+errors = vErrors.length;
+}
+}
 if(data.actor !== undefined){
-if(!(validate484(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
-vErrors = vErrors === null ? validate484.errors : vErrors.concat(validate484.errors);
+if(!(validate487(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+vErrors = vErrors === null ? validate487.errors : vErrors.concat(validate487.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate488(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate488.errors : vErrors.concat(validate488.errors);
+if(!(validate491(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate491.errors : vErrors.concat(validate491.errors);
 errors = vErrors.length;
 }
 }
@@ -18558,42 +18715,12 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate565.errors = vErrors;
+validate568.errors = vErrors;
 return errors === 0;
 }
 
-const schema196 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ImportEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema197 = {"type":"string","enum":["import.created","import.completed","import.failed"]};
-
-function validate582(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data !== "string"){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(!(((data === "import.created") || (data === "import.completed")) || (data === "import.failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema197.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate582.errors = vErrors;
-return errors === 0;
-}
-
-const schema198 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ImportReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
-const schema199 = {"type":"string","enum":["import"]};
+const schema197 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ImportEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema198 = {"type":"string","enum":["import.created","import.completed","import.failed"]};
 
 function validate585(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -18608,8 +18735,8 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(!(data === "import")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema199.enum},message:"must be equal to one of the allowed values"};
+if(!(((data === "import.created") || (data === "import.completed")) || (data === "import.failed"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema198.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -18622,8 +18749,38 @@ validate585.errors = vErrors;
 return errors === 0;
 }
 
+const schema199 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ImportReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema200 = {"type":"string","enum":["import"]};
 
-function validate584(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate588(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(data === "import")){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema200.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate588.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate587(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18660,8 +18817,8 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate585(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate585.errors : vErrors.concat(validate585.errors);
+if(!(validate588(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate588.errors : vErrors.concat(validate588.errors);
 errors = vErrors.length;
 }
 }
@@ -18682,12 +18839,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate584.errors = vErrors;
+validate587.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate580(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate583(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18760,44 +18917,44 @@ errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate582(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate582.errors : vErrors.concat(validate582.errors);
+if(!(validate585(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate585.errors : vErrors.concat(validate585.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate584(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate584.errors : vErrors.concat(validate584.errors);
+if(!(validate587(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate587.errors : vErrors.concat(validate587.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
-errors = vErrors.length;
-}
-}
-if(data.created_at !== undefined){
-if(!(validate230(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
-errors = vErrors.length;
-}
-}
-if(data.changes !== undefined){
-if(!(validate480(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
 vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
+if(data.created_at !== undefined){
+if(!(validate232(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
+errors = vErrors.length;
+}
+}
+if(data.changes !== undefined){
+if(!(validate483(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
+vErrors = vErrors === null ? validate483.errors : vErrors.concat(validate483.errors);
+errors = vErrors.length;
+}
+}
 if(data.actor !== undefined){
-if(!(validate484(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
-vErrors = vErrors === null ? validate484.errors : vErrors.concat(validate484.errors);
+if(!(validate487(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+vErrors = vErrors === null ? validate487.errors : vErrors.concat(validate487.errors);
 errors = vErrors.length;
 }
 }
 if(data.delivery_ids !== undefined){
-if(!(validate488(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate488.errors : vErrors.concat(validate488.errors);
+if(!(validate491(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate491.errors : vErrors.concat(validate491.errors);
 errors = vErrors.length;
 }
 }
@@ -18812,12 +18969,12 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate580.errors = vErrors;
+validate583.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate467(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate470(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 const _errs0 = errors;
@@ -18876,8 +19033,8 @@ vErrors = null;
 let ifClause0;
 if(_valid0){
 const _errs4 = errors;
-if(!(validate468(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate468.errors : vErrors.concat(validate468.errors);
+if(!(validate471(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate471.errors : vErrors.concat(validate471.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs4 === errors;
@@ -18942,8 +19099,8 @@ vErrors = null;
 let ifClause1;
 if(_valid1){
 const _errs10 = errors;
-if(!(validate492(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate492.errors : vErrors.concat(validate492.errors);
+if(!(validate495(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate495.errors : vErrors.concat(validate495.errors);
 errors = vErrors.length;
 }
 var _valid1 = _errs10 === errors;
@@ -19008,8 +19165,8 @@ vErrors = null;
 let ifClause2;
 if(_valid2){
 const _errs16 = errors;
-if(!(validate507(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate507.errors : vErrors.concat(validate507.errors);
+if(!(validate510(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate510.errors : vErrors.concat(validate510.errors);
 errors = vErrors.length;
 }
 var _valid2 = _errs16 === errors;
@@ -19073,8 +19230,8 @@ vErrors = null;
 let ifClause3;
 if(_valid3){
 const _errs22 = errors;
-if(!(validate522(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate522.errors : vErrors.concat(validate522.errors);
+if(!(validate525(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate525.errors : vErrors.concat(validate525.errors);
 errors = vErrors.length;
 }
 var _valid3 = _errs22 === errors;
@@ -19139,8 +19296,8 @@ vErrors = null;
 let ifClause4;
 if(_valid4){
 const _errs28 = errors;
-if(!(validate539(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate539.errors : vErrors.concat(validate539.errors);
+if(!(validate542(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate542.errors : vErrors.concat(validate542.errors);
 errors = vErrors.length;
 }
 var _valid4 = _errs28 === errors;
@@ -19205,8 +19362,8 @@ vErrors = null;
 let ifClause5;
 if(_valid5){
 const _errs34 = errors;
-if(!(validate550(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate550.errors : vErrors.concat(validate550.errors);
+if(!(validate553(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate553.errors : vErrors.concat(validate553.errors);
 errors = vErrors.length;
 }
 var _valid5 = _errs34 === errors;
@@ -19271,8 +19428,8 @@ vErrors = null;
 let ifClause6;
 if(_valid6){
 const _errs40 = errors;
-if(!(validate565(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate565.errors : vErrors.concat(validate565.errors);
+if(!(validate568(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate568.errors : vErrors.concat(validate568.errors);
 errors = vErrors.length;
 }
 var _valid6 = _errs40 === errors;
@@ -19337,8 +19494,8 @@ vErrors = null;
 let ifClause7;
 if(_valid7){
 const _errs46 = errors;
-if(!(validate580(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate580.errors : vErrors.concat(validate580.errors);
+if(!(validate583(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate583.errors : vErrors.concat(validate583.errors);
 errors = vErrors.length;
 }
 var _valid7 = _errs46 === errors;
@@ -19361,7 +19518,7 @@ errors++;
 if(data.event_type !== undefined){
 let data8 = data.event_type;
 if(!((((((((((((((((((((((((data8 === "participant.created") || (data8 === "participant.updated")) || (data8 === "participant.deleted")) || (data8 === "task.created")) || (data8 === "task.completed")) || (data8 === "task.updated")) || (data8 === "task.deleted")) || (data8 === "job.created")) || (data8 === "job.updated")) || (data8 === "job.deleted")) || (data8 === "job_application.created")) || (data8 === "job_application.status_changed")) || (data8 === "job_application.updated")) || (data8 === "job_application.deleted")) || (data8 === "payment.created")) || (data8 === "payment.paid")) || (data8 === "payment.updated")) || (data8 === "payment.deleted")) || (data8 === "export.created")) || (data8 === "export.completed")) || (data8 === "export.failed")) || (data8 === "import.created")) || (data8 === "import.completed")) || (data8 === "import.failed"))){
-const err25 = {instancePath:instancePath+"/event_type",schemaPath:"#/else/else/else/else/else/else/else/else/properties/event_type/enum",keyword:"enum",params:{allowedValues: schema162.else.else.else.else.else.else.else.else.properties.event_type.enum},message:"must be equal to one of the allowed values"};
+const err25 = {instancePath:instancePath+"/event_type",schemaPath:"#/else/else/else/else/else/else/else/else/properties/event_type/enum",keyword:"enum",params:{allowedValues: schema163.else.else.else.else.else.else.else.else.properties.event_type.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err25];
 }
@@ -19494,12 +19651,12 @@ vErrors.push(err34);
 }
 errors++;
 }
-validate467.errors = vErrors;
+validate470.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate466(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate469(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19540,8 +19697,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate467(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate467.errors : vErrors.concat(validate467.errors);
+if(!(validate470(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate470.errors : vErrors.concat(validate470.errors);
 errors = vErrors.length;
 }
 }
@@ -19558,8 +19715,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate234(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate234.errors : vErrors.concat(validate234.errors);
+if(!(validate236(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate236.errors : vErrors.concat(validate236.errors);
 errors = vErrors.length;
 }
 }
@@ -19574,18 +19731,18 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate466.errors = vErrors;
+validate469.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Event = validate467;
+const closed_openapi_schemas_Event = validate470;
 
-const closed_openapi_schemas_EventTypeList = validate597;
-const schema200 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/EventTypeDescription"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema201 = {"type":"object","required":["name","description","resource_type","data_schema"],"properties":{"name":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"},"description":{"type":"string"},"resource_type":{"$ref":"/closed/openapi.yaml/components/schemas/EventResourceType"},"data_schema":{"type":"object","additionalProperties":true}},"additionalProperties":false};
-const schema202 = {"type":"string","enum":["participant","task","job","job_application","payment","export","import"]};
+const closed_openapi_schemas_EventTypeList = validate600;
+const schema201 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/EventTypeDescription"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema202 = {"type":"object","required":["name","description","resource_type","data_schema"],"properties":{"name":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"},"description":{"type":"string"},"resource_type":{"$ref":"/closed/openapi.yaml/components/schemas/EventResourceType"},"data_schema":{"type":"object","additionalProperties":true}},"additionalProperties":false};
+const schema203 = {"type":"string","enum":["participant","task","job","job_application","payment","export","import"]};
 
-function validate600(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate603(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -19599,7 +19756,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((((((data === "participant") || (data === "task")) || (data === "job")) || (data === "job_application")) || (data === "payment")) || (data === "export")) || (data === "import"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema202.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema203.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -19608,12 +19765,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate600.errors = vErrors;
+validate603.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate598(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate601(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19688,8 +19845,8 @@ errors++;
 }
 }
 if(data.resource_type !== undefined){
-if(!(validate600(data.resource_type, {instancePath:instancePath+"/resource_type",parentData:data,parentDataProperty:"resource_type",rootData}))){
-vErrors = vErrors === null ? validate600.errors : vErrors.concat(validate600.errors);
+if(!(validate603(data.resource_type, {instancePath:instancePath+"/resource_type",parentData:data,parentDataProperty:"resource_type",rootData}))){
+vErrors = vErrors === null ? validate603.errors : vErrors.concat(validate603.errors);
 errors = vErrors.length;
 }
 }
@@ -19719,12 +19876,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate598.errors = vErrors;
+validate601.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate597(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate600(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19765,8 +19922,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate598(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate598.errors : vErrors.concat(validate598.errors);
+if(!(validate601(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate601.errors : vErrors.concat(validate601.errors);
 errors = vErrors.length;
 }
 }
@@ -19783,8 +19940,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate234(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate234.errors : vErrors.concat(validate234.errors);
+if(!(validate236(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate236.errors : vErrors.concat(validate236.errors);
 errors = vErrors.length;
 }
 }
@@ -19799,14 +19956,14 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate597.errors = vErrors;
+validate600.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Index = validate604;
-const schema203 = {"type":"object","required":["links"],"properties":{"links":{"type":"object","additionalProperties":{"type":"string"}}},"additionalProperties":false};
+const closed_openapi_schemas_Index = validate607;
+const schema204 = {"type":"object","required":["links"],"properties":{"links":{"type":"object","additionalProperties":{"type":"string"}}},"additionalProperties":false};
 
-function validate604(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate607(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19870,16 +20027,16 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate604.errors = vErrors;
+validate607.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Me = validate605;
-const schema204 = {"type":"object","required":["api_key","user","account","rate_limit"],"properties":{"api_key":{"$ref":"/closed/openapi.yaml/components/schemas/ApiKeyInfo"},"user":{"$ref":"/closed/openapi.yaml/components/schemas/User"},"account":{"$ref":"/closed/openapi.yaml/components/schemas/Account"},"rate_limit":{"$ref":"/closed/openapi.yaml/components/schemas/RequestLimit"}},"additionalProperties":false};
-const schema205 = {"type":"object","required":["id","name","access_level"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"name":{"type":"string"},"access_level":{"$ref":"/closed/openapi.yaml/components/schemas/AccessLevel"}},"additionalProperties":false};
-const schema206 = {"type":"string","enum":["full_access","read_only"]};
+const closed_openapi_schemas_Me = validate608;
+const schema205 = {"type":"object","required":["api_key","user","account","rate_limit"],"properties":{"api_key":{"$ref":"/closed/openapi.yaml/components/schemas/ApiKeyInfo"},"user":{"$ref":"/closed/openapi.yaml/components/schemas/User"},"account":{"$ref":"/closed/openapi.yaml/components/schemas/Account"},"rate_limit":{"$ref":"/closed/openapi.yaml/components/schemas/RequestLimit"}},"additionalProperties":false};
+const schema206 = {"type":"object","required":["id","name","access_level"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"name":{"type":"string"},"access_level":{"$ref":"/closed/openapi.yaml/components/schemas/AccessLevel"}},"additionalProperties":false};
+const schema207 = {"type":"string","enum":["full_access","read_only"]};
 
-function validate608(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate611(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -19893,7 +20050,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "full_access") || (data === "read_only"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema206.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema207.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -19902,12 +20059,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate608.errors = vErrors;
+validate611.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate606(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate609(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19972,8 +20129,8 @@ errors++;
 }
 }
 if(data.access_level !== undefined){
-if(!(validate608(data.access_level, {instancePath:instancePath+"/access_level",parentData:data,parentDataProperty:"access_level",rootData}))){
-vErrors = vErrors === null ? validate608.errors : vErrors.concat(validate608.errors);
+if(!(validate611(data.access_level, {instancePath:instancePath+"/access_level",parentData:data,parentDataProperty:"access_level",rootData}))){
+vErrors = vErrors === null ? validate611.errors : vErrors.concat(validate611.errors);
 errors = vErrors.length;
 }
 }
@@ -19988,14 +20145,14 @@ vErrors.push(err5);
 }
 errors++;
 }
-validate606.errors = vErrors;
+validate609.errors = vErrors;
 return errors === 0;
 }
 
-const schema207 = {"type":"object","required":["id","full_name","email","role","finance_permission","can_manage_webhooks"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"full_name":{"type":"string"},"email":{"type":"string"},"role":{"$ref":"/closed/openapi.yaml/components/schemas/UserRole"},"finance_permission":{"$ref":"/closed/openapi.yaml/components/schemas/FinancePermission"},"can_manage_webhooks":{"type":"boolean"}},"additionalProperties":false};
-const schema208 = {"type":"string","enum":["owner","admin","member"]};
+const schema208 = {"type":"object","required":["id","full_name","email","role","finance_permission","can_manage_webhooks"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"full_name":{"type":"string"},"email":{"type":"string"},"role":{"$ref":"/closed/openapi.yaml/components/schemas/UserRole"},"finance_permission":{"$ref":"/closed/openapi.yaml/components/schemas/FinancePermission"},"can_manage_webhooks":{"type":"boolean"}},"additionalProperties":false};
+const schema209 = {"type":"string","enum":["owner","admin","member"]};
 
-function validate613(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate616(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -20009,7 +20166,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "owner") || (data === "admin")) || (data === "member"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema208.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema209.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -20018,13 +20175,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate613.errors = vErrors;
+validate616.errors = vErrors;
 return errors === 0;
 }
 
-const schema209 = {"type":"string","enum":["none","read","write"]};
+const schema210 = {"type":"string","enum":["none","read","write"]};
 
-function validate615(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate618(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -20038,7 +20195,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "none") || (data === "read")) || (data === "write"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema209.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema210.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -20047,12 +20204,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate615.errors = vErrors;
+validate618.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate611(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate614(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -20159,14 +20316,14 @@ errors++;
 }
 }
 if(data.role !== undefined){
-if(!(validate613(data.role, {instancePath:instancePath+"/role",parentData:data,parentDataProperty:"role",rootData}))){
-vErrors = vErrors === null ? validate613.errors : vErrors.concat(validate613.errors);
+if(!(validate616(data.role, {instancePath:instancePath+"/role",parentData:data,parentDataProperty:"role",rootData}))){
+vErrors = vErrors === null ? validate616.errors : vErrors.concat(validate616.errors);
 errors = vErrors.length;
 }
 }
 if(data.finance_permission !== undefined){
-if(!(validate615(data.finance_permission, {instancePath:instancePath+"/finance_permission",parentData:data,parentDataProperty:"finance_permission",rootData}))){
-vErrors = vErrors === null ? validate615.errors : vErrors.concat(validate615.errors);
+if(!(validate618(data.finance_permission, {instancePath:instancePath+"/finance_permission",parentData:data,parentDataProperty:"finance_permission",rootData}))){
+vErrors = vErrors === null ? validate618.errors : vErrors.concat(validate618.errors);
 errors = vErrors.length;
 }
 }
@@ -20193,13 +20350,13 @@ vErrors.push(err10);
 }
 errors++;
 }
-validate611.errors = vErrors;
+validate614.errors = vErrors;
 return errors === 0;
 }
 
-const schema210 = {"type":"object","required":["id","name"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"name":{"type":"string"}},"additionalProperties":false};
+const schema211 = {"type":"object","required":["id","name"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"name":{"type":"string"}},"additionalProperties":false};
 
-function validate618(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate621(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -20264,13 +20421,13 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate618.errors = vErrors;
+validate621.errors = vErrors;
 return errors === 0;
 }
 
-const schema211 = {"type":"object","required":["limit","window_seconds"],"properties":{"limit":{"type":"integer","format":"int32"},"window_seconds":{"type":"integer","format":"int32"}},"additionalProperties":false};
+const schema212 = {"type":"object","required":["limit","window_seconds"],"properties":{"limit":{"type":"integer","format":"int32"},"window_seconds":{"type":"integer","format":"int32"}},"additionalProperties":false};
 
-function validate621(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate624(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -20367,12 +20524,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate621.errors = vErrors;
+validate624.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate605(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate608(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -20429,26 +20586,26 @@ errors++;
 }
 }
 if(data.api_key !== undefined){
-if(!(validate606(data.api_key, {instancePath:instancePath+"/api_key",parentData:data,parentDataProperty:"api_key",rootData}))){
-vErrors = vErrors === null ? validate606.errors : vErrors.concat(validate606.errors);
+if(!(validate609(data.api_key, {instancePath:instancePath+"/api_key",parentData:data,parentDataProperty:"api_key",rootData}))){
+vErrors = vErrors === null ? validate609.errors : vErrors.concat(validate609.errors);
 errors = vErrors.length;
 }
 }
 if(data.user !== undefined){
-if(!(validate611(data.user, {instancePath:instancePath+"/user",parentData:data,parentDataProperty:"user",rootData}))){
-vErrors = vErrors === null ? validate611.errors : vErrors.concat(validate611.errors);
+if(!(validate614(data.user, {instancePath:instancePath+"/user",parentData:data,parentDataProperty:"user",rootData}))){
+vErrors = vErrors === null ? validate614.errors : vErrors.concat(validate614.errors);
 errors = vErrors.length;
 }
 }
 if(data.account !== undefined){
-if(!(validate618(data.account, {instancePath:instancePath+"/account",parentData:data,parentDataProperty:"account",rootData}))){
-vErrors = vErrors === null ? validate618.errors : vErrors.concat(validate618.errors);
+if(!(validate621(data.account, {instancePath:instancePath+"/account",parentData:data,parentDataProperty:"account",rootData}))){
+vErrors = vErrors === null ? validate621.errors : vErrors.concat(validate621.errors);
 errors = vErrors.length;
 }
 }
 if(data.rate_limit !== undefined){
-if(!(validate621(data.rate_limit, {instancePath:instancePath+"/rate_limit",parentData:data,parentDataProperty:"rate_limit",rootData}))){
-vErrors = vErrors === null ? validate621.errors : vErrors.concat(validate621.errors);
+if(!(validate624(data.rate_limit, {instancePath:instancePath+"/rate_limit",parentData:data,parentDataProperty:"rate_limit",rootData}))){
+vErrors = vErrors === null ? validate624.errors : vErrors.concat(validate624.errors);
 errors = vErrors.length;
 }
 }
@@ -20463,15 +20620,15 @@ vErrors.push(err5);
 }
 errors++;
 }
-validate605.errors = vErrors;
+validate608.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantCreated = validate623;
-const schema212 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"participant.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema213 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"participant"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ParticipantCreated = validate626;
+const schema213 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"participant.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema214 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"participant"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate625(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate628(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -20566,12 +20723,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate625.errors = vErrors;
+validate628.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate623(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate626(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -20657,14 +20814,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate625(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate625.errors : vErrors.concat(validate625.errors);
+if(!(validate628(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate628.errors : vErrors.concat(validate628.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -20679,18 +20836,18 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate623.errors = vErrors;
+validate626.errors = vErrors;
 return errors === 0;
 }
 
-const open_asyncapi_schemas_DeliveryHeaders = validate628;
-const schema214 = {"type":"object","required":["content-type","accept","user-agent","traceparent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"accept":{"type":"string","const":"*/*"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"traceparent":{"type":"string","pattern":"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
-const pattern53 = new RegExp("^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$", "u");
-const pattern54 = new RegExp("^[0-9a-f]{64}$", "u");
-const pattern55 = new RegExp("^[0-9]{10}$", "u");
-const pattern56 = new RegExp("^v1,[A-Za-z0-9+/]{43}=$", "u");
+const open_asyncapi_schemas_DeliveryHeaders = validate631;
+const schema215 = {"type":"object","required":["content-type","accept","user-agent","traceparent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"accept":{"type":"string","const":"*/*"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"traceparent":{"type":"string","pattern":"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
+const pattern54 = new RegExp("^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$", "u");
+const pattern55 = new RegExp("^[0-9a-f]{64}$", "u");
+const pattern56 = new RegExp("^[0-9]{10}$", "u");
+const pattern57 = new RegExp("^v1,[A-Za-z0-9+/]{43}=$", "u");
 
-function validate628(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate631(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -20856,7 +21013,7 @@ errors++;
 if(data.traceparent !== undefined){
 let data3 = data.traceparent;
 if(typeof data3 === "string"){
-if(!pattern53.test(data3)){
+if(!pattern54.test(data3)){
 const err15 = {instancePath:instancePath+"/traceparent",schemaPath:"#/properties/traceparent/pattern",keyword:"pattern",params:{pattern: "^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},message:"must match pattern \""+"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"+"\""};
 if(vErrors === null){
 vErrors = [err15];
@@ -20906,7 +21063,7 @@ errors++;
 if(data["x-service-signature"] !== undefined){
 let data5 = data["x-service-signature"];
 if(typeof data5 === "string"){
-if(!pattern54.test(data5)){
+if(!pattern55.test(data5)){
 const err19 = {instancePath:instancePath+"/x-service-signature",schemaPath:"#/properties/x-service-signature/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\""};
 if(vErrors === null){
 vErrors = [err19];
@@ -20956,7 +21113,7 @@ errors++;
 if(data["webhook-timestamp"] !== undefined){
 let data7 = data["webhook-timestamp"];
 if(typeof data7 === "string"){
-if(!pattern55.test(data7)){
+if(!pattern56.test(data7)){
 const err23 = {instancePath:instancePath+"/webhook-timestamp",schemaPath:"#/properties/webhook-timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{10}$"},message:"must match pattern \""+"^[0-9]{10}$"+"\""};
 if(vErrors === null){
 vErrors = [err23];
@@ -20981,7 +21138,7 @@ errors++;
 if(data["webhook-signature"] !== undefined){
 let data8 = data["webhook-signature"];
 if(typeof data8 === "string"){
-if(!pattern56.test(data8)){
+if(!pattern57.test(data8)){
 const err25 = {instancePath:instancePath+"/webhook-signature",schemaPath:"#/properties/webhook-signature/pattern",keyword:"pattern",params:{pattern: "^v1,[A-Za-z0-9+/]{43}=$"},message:"must match pattern \""+"^v1,[A-Za-z0-9+/]{43}=$"+"\""};
 if(vErrors === null){
 vErrors = [err25];
@@ -21014,14 +21171,14 @@ vErrors.push(err27);
 }
 errors++;
 }
-validate628.errors = vErrors;
+validate631.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantUpdated = validate629;
-const schema215 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"participant.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ParticipantUpdated = validate632;
+const schema216 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"participant.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate629(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate632(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -21107,14 +21264,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate625(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate625.errors : vErrors.concat(validate625.errors);
+if(!(validate628(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate628.errors : vErrors.concat(validate628.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -21129,14 +21286,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate629.errors = vErrors;
+validate632.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantDeleted = validate633;
-const schema216 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"participant.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ParticipantDeleted = validate636;
+const schema217 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"participant.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate633(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate636(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -21222,14 +21379,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate625(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate625.errors : vErrors.concat(validate625.errors);
+if(!(validate628(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate628.errors : vErrors.concat(validate628.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -21244,15 +21401,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate633.errors = vErrors;
+validate636.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskCreated = validate637;
-const schema217 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema218 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"task"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_TaskCreated = validate640;
+const schema218 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema219 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"task"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate639(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate642(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -21347,12 +21504,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate639.errors = vErrors;
+validate642.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate637(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate640(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -21438,14 +21595,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate639(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate639.errors : vErrors.concat(validate639.errors);
+if(!(validate642(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate642.errors : vErrors.concat(validate642.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -21460,14 +21617,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate637.errors = vErrors;
+validate640.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskCompleted = validate642;
-const schema219 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_TaskCompleted = validate645;
+const schema220 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate642(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate645(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -21553,14 +21710,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate639(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate639.errors : vErrors.concat(validate639.errors);
+if(!(validate642(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate642.errors : vErrors.concat(validate642.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -21575,14 +21732,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate642.errors = vErrors;
+validate645.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskUpdated = validate646;
-const schema220 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_TaskUpdated = validate649;
+const schema221 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate646(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate649(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -21668,14 +21825,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate639(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate639.errors : vErrors.concat(validate639.errors);
+if(!(validate642(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate642.errors : vErrors.concat(validate642.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -21690,14 +21847,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate646.errors = vErrors;
+validate649.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskDeleted = validate650;
-const schema221 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_TaskDeleted = validate653;
+const schema222 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate650(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate653(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -21783,14 +21940,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate639(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate639.errors : vErrors.concat(validate639.errors);
+if(!(validate642(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate642.errors : vErrors.concat(validate642.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -21805,15 +21962,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate650.errors = vErrors;
+validate653.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobCreated = validate654;
-const schema222 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema223 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobCreated = validate657;
+const schema223 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema224 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate656(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate659(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -21908,12 +22065,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate656.errors = vErrors;
+validate659.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate654(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate657(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -21999,14 +22156,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate656(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate656.errors : vErrors.concat(validate656.errors);
+if(!(validate659(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate659.errors : vErrors.concat(validate659.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -22021,14 +22178,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate654.errors = vErrors;
+validate657.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobUpdated = validate659;
-const schema224 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobUpdated = validate662;
+const schema225 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate659(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate662(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -22114,14 +22271,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate656(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate656.errors : vErrors.concat(validate656.errors);
+if(!(validate659(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate659.errors : vErrors.concat(validate659.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -22136,14 +22293,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate659.errors = vErrors;
+validate662.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobDeleted = validate663;
-const schema225 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobDeleted = validate666;
+const schema226 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate663(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate666(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -22229,14 +22386,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate656(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate656.errors : vErrors.concat(validate656.errors);
+if(!(validate659(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate659.errors : vErrors.concat(validate659.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -22251,15 +22408,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate663.errors = vErrors;
+validate666.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationCreated = validate667;
-const schema226 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationCreatedData"}},"additionalProperties":false};
-const schema227 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job_application"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobApplicationCreated = validate670;
+const schema227 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationCreatedData"}},"additionalProperties":false};
+const schema228 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job_application"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate669(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate672(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -22354,13 +22511,13 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate669.errors = vErrors;
+validate672.errors = vErrors;
 return errors === 0;
 }
 
-const schema228 = {"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"oneOf":[{"$ref":"/open/openapi.yaml/components/schemas/ScreeningResult"},{"type":"null"}]}},"additionalProperties":false};
+const schema229 = {"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"oneOf":[{"$ref":"/open/openapi.yaml/components/schemas/ScreeningResult"},{"type":"null"}]}},"additionalProperties":false};
 
-function validate671(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate674(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -22456,12 +22613,12 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate671.errors = vErrors;
+validate674.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate667(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate670(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -22547,14 +22704,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate669(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate669.errors : vErrors.concat(validate669.errors);
+if(!(validate672(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate672.errors : vErrors.concat(validate672.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate671(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate671.errors : vErrors.concat(validate671.errors);
+if(!(validate674(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate674.errors : vErrors.concat(validate674.errors);
 errors = vErrors.length;
 }
 }
@@ -22569,14 +22726,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate667.errors = vErrors;
+validate670.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationStatusChanged = validate674;
-const schema229 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.status_changed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobApplicationStatusChanged = validate677;
+const schema230 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.status_changed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate674(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate677(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -22662,14 +22819,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate669(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate669.errors : vErrors.concat(validate669.errors);
+if(!(validate672(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate672.errors : vErrors.concat(validate672.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -22684,14 +22841,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate674.errors = vErrors;
+validate677.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationUpdated = validate678;
-const schema230 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobApplicationUpdated = validate681;
+const schema231 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate678(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate681(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -22777,14 +22934,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate669(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate669.errors : vErrors.concat(validate669.errors);
+if(!(validate672(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate672.errors : vErrors.concat(validate672.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -22799,14 +22956,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate678.errors = vErrors;
+validate681.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationDeleted = validate682;
-const schema231 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobApplicationDeleted = validate685;
+const schema232 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate682(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate685(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -22892,14 +23049,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate669(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate669.errors : vErrors.concat(validate669.errors);
+if(!(validate672(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate672.errors : vErrors.concat(validate672.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -22914,15 +23071,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate682.errors = vErrors;
+validate685.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentCreated = validate686;
-const schema232 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema233 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"payment"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_PaymentCreated = validate689;
+const schema233 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema234 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"payment"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate688(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate691(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -23017,12 +23174,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate688.errors = vErrors;
+validate691.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate686(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate689(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -23108,14 +23265,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate688(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate688.errors : vErrors.concat(validate688.errors);
+if(!(validate691(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate691.errors : vErrors.concat(validate691.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -23130,14 +23287,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate686.errors = vErrors;
+validate689.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentPaid = validate691;
-const schema234 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.paid"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_PaymentPaid = validate694;
+const schema235 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.paid"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate691(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate694(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -23223,14 +23380,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate688(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate688.errors : vErrors.concat(validate688.errors);
+if(!(validate691(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate691.errors : vErrors.concat(validate691.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -23245,14 +23402,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate691.errors = vErrors;
+validate694.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentUpdated = validate695;
-const schema235 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_PaymentUpdated = validate698;
+const schema236 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate695(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate698(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -23338,14 +23495,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate688(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate688.errors : vErrors.concat(validate688.errors);
+if(!(validate691(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate691.errors : vErrors.concat(validate691.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -23360,14 +23517,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate695.errors = vErrors;
+validate698.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentDeleted = validate699;
-const schema236 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_PaymentDeleted = validate702;
+const schema237 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate699(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate702(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -23453,14 +23610,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate688(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate688.errors : vErrors.concat(validate688.errors);
+if(!(validate691(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate691.errors : vErrors.concat(validate691.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -23475,15 +23632,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate699.errors = vErrors;
+validate702.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportCreated = validate703;
-const schema237 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"export.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema238 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"export"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ExportCreated = validate706;
+const schema238 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"export.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema239 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"export"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate705(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate708(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -23578,12 +23735,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate705.errors = vErrors;
+validate708.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate703(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate706(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -23669,14 +23826,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate705(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate705.errors : vErrors.concat(validate705.errors);
+if(!(validate708(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate708.errors : vErrors.concat(validate708.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -23691,14 +23848,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate703.errors = vErrors;
+validate706.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportCompleted = validate708;
-const schema239 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"export.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ExportCompleted = validate711;
+const schema240 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"export.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate708(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate711(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -23784,14 +23941,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate705(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate705.errors : vErrors.concat(validate705.errors);
+if(!(validate708(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate708.errors : vErrors.concat(validate708.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -23806,14 +23963,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate708.errors = vErrors;
+validate711.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportFailed = validate712;
-const schema240 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"export.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ExportFailed = validate715;
+const schema241 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"export.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate712(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate715(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -23899,14 +24056,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate705(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate705.errors : vErrors.concat(validate705.errors);
+if(!(validate708(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate708.errors : vErrors.concat(validate708.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -23921,15 +24078,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate712.errors = vErrors;
+validate715.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ImportCreated = validate716;
-const schema241 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"import.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema242 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"import"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ImportCreated = validate719;
+const schema242 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"import.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema243 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"import"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate718(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate721(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -24024,12 +24181,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate718.errors = vErrors;
+validate721.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate716(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate719(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -24115,14 +24272,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate718(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate718.errors : vErrors.concat(validate718.errors);
+if(!(validate721(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate721.errors : vErrors.concat(validate721.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -24137,14 +24294,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate716.errors = vErrors;
+validate719.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ImportCompleted = validate721;
-const schema243 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"import.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ImportCompleted = validate724;
+const schema244 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"import.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate721(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate724(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -24230,14 +24387,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate718(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate718.errors : vErrors.concat(validate718.errors);
+if(!(validate721(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate721.errors : vErrors.concat(validate721.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -24252,14 +24409,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate721.errors = vErrors;
+validate724.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ImportFailed = validate725;
-const schema244 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"import.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ImportFailed = validate728;
+const schema245 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"import.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate725(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate728(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -24345,14 +24502,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate718(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate718.errors : vErrors.concat(validate718.errors);
+if(!(validate721(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate721.errors : vErrors.concat(validate721.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -24367,15 +24524,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate725.errors = vErrors;
+validate728.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_WebhookTest = validate729;
-const schema245 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"webhook.test"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/WebhookReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema246 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"webhook"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_WebhookTest = validate732;
+const schema246 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"webhook.test"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/WebhookReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema247 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"webhook"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate731(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate734(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -24470,12 +24627,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate731.errors = vErrors;
+validate734.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate729(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate732(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -24561,14 +24718,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate731(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate731.errors : vErrors.concat(validate731.errors);
+if(!(validate734(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate734.errors : vErrors.concat(validate734.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate477(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate480(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate480.errors : vErrors.concat(validate480.errors);
 errors = vErrors.length;
 }
 }
@@ -24583,7 +24740,7 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate729.errors = vErrors;
+validate732.errors = vErrors;
 return errors === 0;
 }
 
@@ -25241,7 +25398,14 @@ export const responses = {
     503: { headers: createParticipant_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   getExportFile: {
-    200: { headers: getExportFile_200_headers, body: { 'text/csv': null, 'application/json': getExportFile_200_body } },
+    200: {
+      headers: getExportFile_200_headers,
+      body: {
+        'text/csv': null,
+        'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet': null,
+        'application/json': getExportFile_200_body,
+      },
+    },
     400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     403: { headers: listParticipants_422_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },

@@ -10,7 +10,12 @@ import {
 import { findRecord } from '../records/list.ts'
 import type { Call } from './call.ts'
 
-const MEDIA_TYPES = { csv: 'text/csv', csv_raw: 'text/csv', json: 'application/json' }
+const MEDIA_TYPES = {
+  csv: 'text/csv',
+  csv_raw: 'text/csv',
+  json: 'application/json',
+  xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+}
 
 export async function getExportFile(call: Call<'getExportFile'>): Promise<FileBody> {
   const { scope, path, caller, now } = call
@@ -39,6 +44,6 @@ export async function getExportFile(call: Call<'getExportFile'>): Promise<FileBo
 
 /** A name that every file system accepts, for example `participants-2026-03-02T093000Z.csv`. */
 function fileName({ resource, format, created_at }: Export): string {
-  const extension = format === 'json' ? 'json' : 'csv'
+  const extension = format.replace(/_raw$/, '')
   return `${resource}-${created_at.replace(/:|\.\d+/g, '')}.${extension}`
 }

@@ -3,6 +3,7 @@
  *  file is written again from the start. After too many tries, the export fails. */
 import { createHash } from 'node:crypto'
 import { stringify } from 'csv-stringify/sync'
+import { writeXlsxStream } from 'hucre/xlsx'
 import type { Db } from '../records/database/open.ts'
 import { readScope, writeScope } from '../records/database/scope.ts'
 import { inBatches, type Sql } from '../records/database/statements.ts'
@@ -66,7 +67,7 @@ async function makeFile(
   await deleteLeasedChunks(db, lease, now)
   const file = new ExportFile(services, lease, await findSpace(services, lease))
   const records = exportedRecords(readScope(db, lease.accountId, reader), lease)
-  const parts = lease.format === 'json' ? json(records) : csv(records, lease)
+  const parts = WRITERS[lease.format](records, lease)
   const writeNextPart = async (): Promise<boolean> => {
     signal.throwIfAborted()
     const { value: part, done } = await parts.next()
@@ -164,9 +165,13 @@ class ExportFile {
 
 /** A part of the file, and the number of records in it. */
 interface Part {
-  text: string
+  text: string | Uint8Array
   records: number
 }
+
+type Writer = (batches: AsyncIterable<object[]>, lease: ExportLease) => AsyncGenerator<Part>
+
+const WRITERS: Record<ExportLease['format'], Writer> = { csv, csv_raw: csv, json, xlsx }
 
 /** Ten of the largest records take about 20 ms as CSV. */
 const RECORDS_PER_PART = 10
@@ -179,21 +184,49 @@ async function* split(batches: AsyncIterable<object[]>): AsyncGenerator<object[]
 /** RFC 4180 with a header line. As in PostgreSQL's COPY, null is an empty field and empty text is
  *  `""`. Lists and objects are JSON. The format `csv` escapes text that a spreadsheet program would
  *  run as a formula (CWE-1236); `csv_raw` does not. */
-async function* csv(
-  batches: AsyncIterable<object[]>,
-  { resource, format }: Pick<ExportLease, 'resource' | 'format'>,
-): AsyncGenerator<Part> {
-  const fields = exportFields(resource)
+async function* csv(batches: AsyncIterable<object[]>, lease: ExportLease): AsyncGenerator<Part> {
+  const fields = exportFields(lease)
   const lines = (records: object[]): string =>
     stringify(records, {
       columns: fields,
       record_delimiter: '\r\n',
       quoted_match: /^$|[\r\n]/,
-      escape_formulas: format === 'csv',
+      escape_formulas: lease.format === 'csv',
     })
   yield { text: lines([fields]), records: 0 }
   for await (const records of split(batches))
     yield { text: lines(records), records: records.length }
+}
+
+/** Excel refuses longer text. */
+const MAX_CELL_LENGTH = 32_767
+
+/** A workbook with one sheet. Its compressed parts do not end with a record, so the number of records
+ *  of a part is that of the records that were read for it. */
+async function* xlsx(batches: AsyncIterable<object[]>, lease: ExportLease): AsyncGenerator<Part> {
+  const fields = exportFields(lease)
+  let records = 0
+  async function* rows() {
+    yield fields
+    for await (const batch of batches)
+      for (const record of batch) {
+        records += 1
+        yield fields.map((name) => toCell((record as Record<string, unknown>)[name]))
+      }
+  }
+  for await (const text of writeXlsxStream(rows(), { name: lease.resource })) {
+    yield { text, records }
+    records = 0
+  }
+  yield { text: '', records }
+}
+
+function toCell(value: unknown): string | number | boolean | null {
+  if (typeof value === 'number' || typeof value === 'boolean' || value == null) return value ?? null
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  // Excel reads `_x0041_` as A (ECMA-376, part 1, 22.9.2.19).
+  const cell = text.slice(0, MAX_CELL_LENGTH).toWellFormed()
+  return cell.replace(/_(?=x[\dA-Fa-f]{4}_)/g, '_x005F_')
 }
 
 /** An array with one record per line. */

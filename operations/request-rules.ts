@@ -2,7 +2,7 @@
  *  record. The service, the console and the mock check them together with the schemas. */
 import { InvalidInput } from '../errors.ts'
 import type { Body, OperationId } from '../generated/operations.ts'
-import { assertExportFilters } from '../records/exports.ts'
+import { assertExportColumns, assertExportFilters } from '../records/exports.ts'
 import { assertScreeningQuestions } from '../records/screening.ts'
 import { assertDueTime } from '../records/tasks.ts'
 
@@ -13,7 +13,10 @@ const BODY_RULES: BodyRules = {
   updateTask: assertDueTime,
   createJob: ({ screening_questions = [] }) => assertScreeningQuestions(screening_questions),
   updateJob: ({ screening_questions = [] }) => assertScreeningQuestions(screening_questions),
-  createExport: assertExportFilters,
+  createExport(body) {
+    assertExportFilters(body)
+    assertExportColumns(body)
+  },
 }
 
 /** Throws `InvalidInput`. Call it with a body that its schema has accepted. */

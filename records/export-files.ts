@@ -23,7 +23,7 @@ export async function leaseExport(
   const table = 'exports'
   const row = await leaseRow<ExportRow>(sql, { table, id }, now, { row_count: 0 })
   if (row === undefined) return undefined
-  const { account_id: accountId, resource, format, filters, tries } = row
+  const { account_id: accountId, resource, format, filters, columns, tries } = row
   return {
     table,
     id,
@@ -31,6 +31,7 @@ export async function leaseExport(
     resource,
     format,
     filters: JSON.parse(filters),
+    columns: JSON.parse(columns),
     tries,
     triesBefore: 0,
   }

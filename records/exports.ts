@@ -1,4 +1,4 @@
-import { StatusError } from '../errors.ts'
+import { InvalidInput, StatusError } from '../errors.ts'
 import contract from '../generated/openapi.json' with { type: 'json' }
 import type { components } from '../generated/openapi.ts'
 import { type Body, operations, type QueryParameter } from '../generated/operations.ts'
@@ -25,6 +25,8 @@ export interface ExportRow {
   format: Export['format']
   /** JSON. */
   filters: string
+  /** JSON. */
+  columns: string
   status: Export['status']
   row_count: number | null
   byte_size: number | null
@@ -42,6 +44,7 @@ function fromRow(row: ExportRow): Export {
     resource: row.resource,
     format: row.format,
     filters: JSON.parse(row.filters),
+    columns: JSON.parse(row.columns),
     status: row.status,
     row_count: row.row_count,
     byte_size: row.byte_size,
@@ -74,7 +77,7 @@ export function assertExportPermitted(
 
 export async function insertExport(
   scope: WriteScope,
-  { resource, format, filters }: NewExport,
+  { resource, format, filters, columns }: NewExport,
   now: Date,
 ): Promise<Export> {
   const at = now.getTime()
@@ -83,6 +86,7 @@ export async function insertExport(
     resource,
     format,
     filters: JSON.stringify(filters),
+    columns: JSON.stringify(columns),
     status: 'queued',
     row_count: null,
     byte_size: null,
@@ -164,21 +168,41 @@ function readFilters(resource: ExportResource, filters: ExportFilters): Record<s
   return Object.fromEntries(values)
 }
 
+/** Throws `InvalidInput` for columns that are no fields of the resource, and for columns of JSON. */
+export function assertExportColumns({ resource, format, columns = [] }: NewExport): void {
+  if (format === 'json' && columns.length > 0)
+    throw new InvalidInput({ columns: ['cannot be chosen with the format json.'] })
+  const fields = listFields(resource)
+  const errors = [...columns.entries()].flatMap(([index, name]) =>
+    fields.includes(name) ? [] : [[`columns.${index}`, [`must be one of ${fields.join(', ')}.`]]],
+  )
+  if (errors.length > 0) throw new InvalidInput(Object.fromEntries(errors))
+}
+
 /** The fields of the records, in the order of the contract. */
-export function exportFields(resource: ExportResource): string[] {
+function listFields(resource: ExportResource): string[] {
   return Object.keys(contract.components.schemas[CONTENTS[resource].record].properties)
+}
+
+/** The fields in the file of an export. */
+export function exportFields({
+  resource,
+  columns,
+}: Pick<Export, 'resource' | 'columns'>): string[] {
+  return columns.length > 0 ? columns : listFields(resource)
 }
 
 export interface ExportSelection {
   resource: ExportResource
   filters: ExportFilters
+  columns: string[]
 }
 
 /** The records of the export, in batches without an open transaction between them. Throws
  *  `InvalidInput` when the contract no longer accepts the filters. */
 export function exportedRecords(
   scope: Scope,
-  { resource, filters }: ExportSelection,
+  { resource, filters }: Pick<ExportSelection, 'resource' | 'filters'>,
 ): AsyncGenerator<object[]> {
   const { listing, batchRows } = CONTENTS[resource]
   return eachBatch(

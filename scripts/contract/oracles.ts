@@ -51,6 +51,7 @@ export interface Oracle extends Tester {
 const EXPORT_FILE_CLAIMS = [
   ...['bytes', 'csv', 'escaped', 'filter_parameter', 'filters', 'format', 'lists', 'resource'],
   ...['rows', 'sha256'],
+  'columns',
 ].map((key) => `x-export-file.${key}`)
 
 const isRead = ({ method }: Operation): boolean => method === 'get'

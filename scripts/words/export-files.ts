@@ -2,7 +2,7 @@
 import type { Operation } from '../model/operations.ts'
 import { readWord } from './read.ts'
 
-/** The values of `resource`, `filters`, `format`, `rows`, `bytes` and `sha256` are names of fields of
+/** The values of `resource`, `filters`, `format`, `columns`, `rows`, `bytes` and `sha256` are names of fields of
  *  the export. */
 export interface ExportFileWords {
   resource: string
@@ -12,10 +12,14 @@ export interface ExportFileWords {
   /** The parameter of the list for a filter: `*` stands for the name of the filter. */
   filter_parameter: string
   format: string
-  /** The values of `format` for CSV with a header line. The others are JSON arrays. */
+  /** The values of `format` for CSV with a header line. The others are `binary`, or JSON arrays. */
   csv: string[]
   /** The values of `format` for which an apostrophe precedes text that could be a formula. */
   escaped: string[]
+  /** The values of `format` that the contract tests do not read. */
+  binary: string[]
+  /** The field with the names of the columns. */
+  columns: string
   rows: string
   bytes: string
   /** In hexadecimal. */

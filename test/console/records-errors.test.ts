@@ -238,7 +238,7 @@ describe('a form that the console did not render', () => {
     {
       name: 'broken JSON and an unknown format',
       fields: { format: 'pdf', filters: '{"status": ' },
-      errors: { format: 'must be one of csv, csv_raw, json.', filters: 'must be valid JSON' },
+      errors: { format: 'must be one of csv, csv_raw, json, xlsx.', filters: 'must be valid JSON' },
     },
     {
       name: 'a list in place of an object',

@@ -81,6 +81,7 @@ it('an export of records that the user cannot view: 403 for its file and its cre
     'csv',
     'csv_raw',
     'json',
+    'xlsx',
   ])
   expect(
     (

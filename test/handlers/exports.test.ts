@@ -1,5 +1,6 @@
 /** Exports by API: requests, lists and files. */
 import { createHash } from 'node:crypto'
+import { readXlsx } from 'hucre/xlsx'
 import { describe, expect, test } from 'vitest'
 import { transaction } from '../../records/database/transaction.ts'
 import { leaseExport } from '../../records/export-files.ts'
@@ -53,6 +54,7 @@ describe('createExport', () => {
       resource: 'participants',
       format: 'csv',
       filters: { status: 'active' },
+      columns: [],
       status: 'queued',
       row_count: null,
       byte_size: null,
@@ -209,6 +211,49 @@ describe('getExportFile', () => {
     expect(marked.file.text).toBe(
       text.replace(',+44', ",'+44").replace(',=1+1', ",'=1+1").replace(',@x', ",'@x"),
     )
+  })
+
+  test('xlsx has numbers, text that is no formula, and the chosen columns', async () => {
+    const { key } = await app.newAccount()
+    const client = app.as({ key })
+    const inputs = [
+      { title: '=1+1', description: 'x'.repeat(1_000) },
+      { title: '_x0041_ 🦉\r\nb\u0001', due_at: '2026-01-31T12:00:00Z' },
+    ]
+    for (const task of inputs) expect((await client.post('/tasks', task)).status).toBe(201)
+    const columns = ['due_at', 'title', 'description']
+    const body = { resource: 'tasks', format: 'xlsx', columns }
+    const { record } = await downloadExport(client, body)
+    expect(record).toMatchObject({ status: 'completed', row_count: 2, columns })
+    const response = await fetch(`${app.url}/public/v1/exports/${record.id}/file`, {
+      headers: { Authorization: `Bearer ${key}` },
+    })
+    expect(response.headers.get('content-disposition')).toMatch(/\.xlsx"$/)
+    const bytes = new Uint8Array(await response.arrayBuffer())
+    expect(bytes.length).toBe(record.byte_size)
+    const { sheets } = await readXlsx(bytes)
+    expect(sheets[0]?.rows).toEqual([
+      columns,
+      [null, '=1+1', inputs[0]?.description],
+      ['2026-01-31T12:00:00.000Z', inputs[1]?.title, expect.toBeOneOf([null, ''])],
+    ])
+  })
+
+  test('columns of other resources, and of JSON → 422', async () => {
+    const client = await app.newClient()
+    const create = (format: string, columns: string[]) =>
+      client.post('/exports', { resource: 'payments', format, columns })
+    expect((await create('csv', ['id', 'title'])).body.errors).toEqual({
+      'columns.1': [expect.stringMatching(/^must be one of id, participant_id, /)],
+    })
+    expect((await create('json', ['id'])).body.errors).toEqual({
+      columns: ['cannot be chosen with the format json.'],
+    })
+    const { file } = await downloadExport(client, {
+      resource: 'payments',
+      columns: ['currency', 'amount_minor'],
+    })
+    expect(file.text).toBe('currency,amount_minor\r\n')
   })
 
   test('the record and the headers describe the file', async () => {

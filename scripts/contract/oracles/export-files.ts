@@ -53,7 +53,9 @@ export async function* exportFileChecks(run: Run, operation: Operation): AsyncGe
   const create = findOperation(contract, 'post', collectionOf(itemPath))
   const get = findOperation(contract, 'get', itemPath)
   if (!words || !create || !get) return
-  const formats = requestSchema(contract, create).properties?.[words.format]?.enum ?? []
+  const formats = (requestSchema(contract, create).properties?.[words.format]?.enum ?? []).filter(
+    (format) => !words.binary.includes(String(format)),
+  )
   for (const [resource, id] of Object.entries(words.lists)) {
     const listed = contract.operations.find((one) => one.id === id)
     const schema = listed && findItemSchema(contract, listed)
@@ -65,15 +67,18 @@ export async function* exportFileChecks(run: Run, operation: Operation): AsyncGe
     const test = { run, operation, create, get, words, resource, list, fields }
     const selections: Selection[] = [
       ...formats.map((format) => ({ format, filterings: [] })),
+      { format: words.csv[0], filterings: [], columns: [fields.at(-1) ?? '', fields[0] ?? ''] },
       ...chooseFilters(list, await list.readAll(), earlier).map((filterings) => ({
         format: formats.at(-1),
         filterings,
       })),
     ]
     for (const selection of selections) {
-      const filters = selection.filterings.map(describeFiltering)
+      const { format, filterings, columns = [] } = selection
       yield {
-        what: [`${resource} as ${selection.format}`, ...filters].join(', '),
+        what: [`${resource} as ${format}`, ...columns, ...filterings.map(describeFiltering)].join(
+          ', ',
+        ),
         perform: () => assertExported(test, selection),
       }
     }
@@ -83,6 +88,8 @@ export async function* exportFileChecks(run: Run, operation: Operation): AsyncGe
 interface Selection {
   format: unknown
   filterings: Filtering[]
+  /** With the ID of the record. Undefined: all fields. */
+  columns?: string[]
 }
 
 /** Each filter of the list alone, and all filters that match one record together. */
@@ -105,10 +112,10 @@ async function assertExported(test: ExportTest, selection: Selection): Promise<v
     const records = (await list.readAll(query)) as JsonObject[]
     // The list may have more records than `readAll` reads.
     if (records.length >= MAX_PAGES * list.maxSize) return
-    const { request, record, file } = await requestFile(test, selection.format, query)
+    const { request, record, file } = await requestFile(test, selection, query)
     const problem =
       findSummaryProblem(test.words, record, file, records.length) ??
-      findContentProblem(test, selection.format, file, records)
+      findContentProblem(test, selection, file, records)
     if (problem === undefined) return noteTested(test, record, file)
     const isStable = isDeepStrictEqual(records, await list.readAll(query))
     if (isStable || tries === MAX_TRIES)
@@ -122,7 +129,8 @@ function noteTested(
   record: JsonObject,
   file: ReceivedResponse,
 ): void {
-  for (const word of Object.keys(words)) run.tested(operation.id, `x-export-file.${word}`)
+  for (const word of Object.keys(words))
+    if (word !== 'binary') run.tested(operation.id, `x-export-file.${word}`)
   for (const name of Object.keys(readRecordWords(run.contract, get).set_when ?? {}))
     if (record[name] !== null) run.tested(get.id, 'x-record.set_when', name)
   run.tested(get.id, 'x-record.finished_when')
@@ -132,7 +140,7 @@ function noteTested(
 
 async function requestFile(
   { run, operation, create, get, words, resource }: ExportTest,
-  format: unknown,
+  { format, columns }: Selection,
   query: Record<string, string>,
 ): Promise<{ request: Request; record: JsonObject; file: ReceivedResponse }> {
   const [start = '', end = ''] = words.filter_parameter.split('*')
@@ -142,7 +150,12 @@ async function requestFile(
       value,
     ]),
   )
-  const body = { [words.resource]: resource, [words.format]: format, [words.filters]: filters }
+  const body = {
+    [words.resource]: resource,
+    [words.format]: format,
+    [words.filters]: filters,
+    [words.columns]: columns,
+  }
   const creation = newRequest(run, create, create.path, { body })
   const created = await assertAccepted(run, create, creation, 'an export')
   const path = created.headers.get('location') ?? ''
@@ -181,8 +194,8 @@ function findSummaryProblem(
 }
 
 function findContentProblem(
-  { words, fields, list }: ExportTest,
-  format: unknown,
+  { words, fields: allFields, list }: ExportTest,
+  { format, columns: fields = allFields }: Selection,
   { headers, text, json }: ReceivedResponse,
   records: JsonObject[],
 ): string | undefined {
@@ -208,7 +221,8 @@ function findContentProblem(
       isCsv
         ? isCell(row[name] ?? null, record[name] ?? null, isEscaped)
         : isDeepStrictEqual(row[name], record[name])
-    const wrong = Object.keys({ ...row, ...record }).find((name) => !isSame(name))
+    const names = fields === allFields ? Object.keys({ ...row, ...record }) : fields
+    const wrong = names.find((name) => !isSame(name))
     if (wrong !== undefined)
       return `${wrong} is ${show(row[wrong])} in the file, but ${show(record[wrong])}`
   }

@@ -9,6 +9,7 @@ const ABBREVIATIONS: Record<string, string> = {
   csv_raw: 'CSV for programs',
   json: 'JSON',
   ndjson: 'NDJSON',
+  xlsx: 'Excel',
   url: 'URL',
   sha256: 'SHA-256',
 }
