@@ -16,7 +16,7 @@ const write = valueWriter({
 
 export function php(request: SampleRequest): string {
   const { method, query, isKeyed, body, mediaType, responseFormat } = request
-  const data = hasJson(request) ? `json_encode(${write(body, '    ')})` : write(body)
+  const data = hasJson(request) ? `json_encode(${write(body, '    ')})` : write(body ?? '')
   return joinLines([
     '<?php',
     ...listPreparations(request).map((sentence) => `// ${sentence}`),

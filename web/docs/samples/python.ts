@@ -14,7 +14,7 @@ const write = valueWriter({
 
 export function python(request: SampleRequest): string {
   const { method, query, isKeyed, body, mediaType, responseFormat } = request
-  const data = hasJson(request) ? `json.dumps(${write(body, '    ')})` : write(body)
+  const data = hasJson(request) ? `json.dumps(${write(body, '    ')})` : write(body ?? '')
   return joinLines([
     ...listPreparations(request).map((sentence) => `# ${sentence}`),
     (hasJson(request) || responseFormat === 'json') && 'import json',

@@ -15,7 +15,7 @@ const write = valueWriter({
 
 export function ruby(request: SampleRequest): string {
   const { method, query, isKeyed, body, mediaType, responseFormat } = request
-  const data = hasJson(request) ? `JSON.generate(${write(body)})` : write(body)
+  const data = hasJson(request) ? `JSON.generate(${write(body)})` : write(body ?? '')
   const className = method.charAt(0) + method.slice(1).toLowerCase()
   const path = fillPath(request, ({ name }) => `#{ENV.fetch("${name}")}`)
   return joinLines([

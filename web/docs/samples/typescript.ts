@@ -18,7 +18,7 @@ const write = valueWriter(typescriptNotation)
 
 export function typescript(request: SampleRequest): string {
   const { method, query, isKeyed, body, mediaType, responseFormat } = request
-  const data = hasJson(request) ? `JSON.stringify(${write(body, '  ')})` : write(body)
+  const data = hasJson(request) ? `JSON.stringify(${write(body, '  ')})` : write(body ?? '')
   const headerEntries = [
     `Authorization: \`Bearer \${process.env.MUSTER_API_KEY}\``,
     ...(body === undefined ? [] : [`'Content-Type': '${mediaType}'`]),
