@@ -18,8 +18,13 @@ export function assertValid(
 
 /** Converts a query parameter to its type in the contract: integers to numbers, comma lists to
  *  arrays, without blanks around their entries. Text of another type stays text, which the validator
- *  refuses. */
-export function convertParameter(value: string, type: QueryParameter['type'] | undefined): unknown {
+ *  refuses. Of a `text_list`, the text is one value. */
+export function convertParameter(
+  value: string,
+  { type, nullable }: Partial<QueryParameter> = {},
+): unknown {
+  if (nullable && value === 'null') return null
+  if (type === 'text_list') return [value]
   if (type === 'integer') return /^(0|-?[1-9]\d{0,15})$/.test(value) ? Number(value) : value
   if (type === 'boolean' && /^(true|false)$/.test(value)) return value === 'true'
   if (type === 'list') return value.split(',').map((entry) => entry.trim())

@@ -857,7 +857,7 @@ export interface paths {
         };
         /**
          * List events
-         * @description Lists all events of your account in the order of their creation, including events without a subscribed webhook. After an outage, read the events with `filter[created_after]` and `sort=created_at`. Start one minute before the last event that you processed, and skip the events that you already have. An event is visible slightly later than its `created_at`, so concurrent events can appear out of order.
+         * @description Lists all events of your account in the order of their creation, including events without a subscribed webhook. After an outage, read the events with `filter[created_from]` and the `meta.complete_until` of your previous read, and skip the events that you already have. An event is visible slightly later than its `created_at`, so concurrent events can appear out of order.
          */
         get: operations["listEvents"];
         put?: never;
@@ -1034,6 +1034,11 @@ export interface components {
             allowed_sorts: string[];
             /** @description Send it as `page[after]` to get the next page. Null on the last page. */
             next_cursor: string | null;
+            /**
+             * Format: date-time
+             * @description The list is complete until this time: no change can appear later with an `updated_at`, or for events a `created_at`, before it. A synchronisation continues from here. Usually a few seconds ago. Null for a list without `filter[created_from]`, or if the service cannot tell.
+             */
+            complete_until: string | null;
         };
         /**
          * @description A field to sort participants by. A leading `-` sorts in descending order.
@@ -1147,7 +1152,7 @@ export interface components {
         ExportedRecord: {
             [key: string]: unknown;
         };
-        /** @description The filters of the resource's list, by name. For example, `status` takes the same values as `filter[status]`. */
+        /** @description The filters of the resource's list, by name. For example, `status` takes the same values as `filter[status]`. `external_id` takes one external ID, without encoding. */
         ExportFilters: {
             [key: string]: string;
         };
@@ -1203,6 +1208,8 @@ export interface components {
          * @enum {string}
          */
         EventTypeName: "participant.created" | "participant.updated" | "participant.deleted" | "task.created" | "task.completed" | "task.updated" | "task.deleted" | "job.created" | "job.updated" | "job.deleted" | "job_application.created" | "job_application.status_changed" | "job_application.updated" | "job_application.deleted" | "payment.created" | "payment.paid" | "payment.updated" | "payment.deleted" | "export.created" | "export.completed" | "export.failed" | "import.created" | "import.completed" | "import.failed";
+        /** @description The ID of the record in your own system. Unique among the records of this type in your account. */
+        ExternalId: string | null;
         /** @description A person you work with. */
         Participant: {
             id: components["schemas"]["Id"];
@@ -1295,6 +1302,7 @@ export interface components {
              * @description The time when the task was completed.
              */
             completed_at: string | null;
+            external_id: components["schemas"]["ExternalId"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
         };
@@ -1324,6 +1332,7 @@ export interface components {
              * @description The time by which the task is due.
              */
             due_at?: string | null;
+            external_id?: components["schemas"]["ExternalId"];
         };
         /** @description The fields to update. */
         TaskUpdate: {
@@ -1342,6 +1351,7 @@ export interface components {
              * @description The time by which the task is due.
              */
             due_at?: string | null;
+            external_id?: components["schemas"]["ExternalId"];
         };
         /**
          * @description How an answer is compared with the expected value.
@@ -1429,6 +1439,7 @@ export interface components {
             status: components["schemas"]["JobStatus"];
             /** @description At most 50 questions. */
             screening_questions: components["schemas"]["ScreeningQuestion"][];
+            external_id: components["schemas"]["ExternalId"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
         };
@@ -1450,6 +1461,7 @@ export interface components {
             status?: components["schemas"]["NewJobStatus"];
             /** @description At most 50 questions. */
             screening_questions?: components["schemas"]["ScreeningQuestionInput"][];
+            external_id?: components["schemas"]["ExternalId"];
         };
         /** @description The fields to update. */
         JobUpdate: {
@@ -1460,6 +1472,7 @@ export interface components {
             status?: components["schemas"]["JobStatus"];
             /** @description At most 50 questions. */
             screening_questions?: components["schemas"]["ScreeningQuestionInput"][];
+            external_id?: components["schemas"]["ExternalId"];
         };
         /** @description The answer to a screening question: a string, a number or a boolean. */
         AnswerValue: string | number | boolean;
@@ -1483,6 +1496,7 @@ export interface components {
             status: components["schemas"]["JobApplicationStatus"];
             answers: components["schemas"]["Answers"];
             screening_outcome: components["schemas"]["ScreeningOutcome"];
+            external_id: components["schemas"]["ExternalId"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
         };
@@ -1505,11 +1519,13 @@ export interface components {
              */
             participant_id: string;
             answers?: components["schemas"]["Answers"];
+            external_id?: components["schemas"]["ExternalId"];
         };
         /** @description The fields to update. */
         JobApplicationUpdate: {
             status?: components["schemas"]["JobApplicationStatus"];
             answers?: components["schemas"]["Answers"];
+            external_id?: components["schemas"]["ExternalId"];
         };
         /** @description A file with the records of one resource. */
         Export: {
@@ -1646,6 +1662,7 @@ export interface components {
              * @description The time when the payment was paid.
              */
             paid_at: string | null;
+            external_id: components["schemas"]["ExternalId"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
         };
@@ -1675,6 +1692,7 @@ export interface components {
             currency: components["schemas"]["Currency"];
             /** @description A note for your own use. */
             note?: string | null;
+            external_id?: components["schemas"]["ExternalId"];
         };
         /** @description The fields to update. */
         PaymentUpdate: {
@@ -1692,6 +1710,7 @@ export interface components {
             status?: components["schemas"]["PaymentStatus"];
             /** @description A note for your own use. */
             note?: string | null;
+            external_id?: components["schemas"]["ExternalId"];
         };
         /**
          * @description The type of an event, or `*` for all types, including types that are added later.
@@ -2457,7 +2476,8 @@ export interface components {
                  *           "created_at",
                  *           "updated_at"
                  *         ],
-                 *         "next_cursor": null
+                 *         "next_cursor": null,
+                 *         "complete_until": "2026-03-02T09:29:55.000Z"
                  *       }
                  *     }
                  */
@@ -2486,6 +2506,7 @@ export interface components {
                  *       "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
                  *       "due_at": "2026-03-09T17:00:00.000Z",
                  *       "completed_at": null,
+                 *       "external_id": null,
                  *       "created_at": "2026-03-02T09:30:00.000Z",
                  *       "updated_at": "2026-03-02T09:30:00.000Z"
                  *     }
@@ -2517,6 +2538,7 @@ export interface components {
                  *       "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
                  *       "due_at": "2026-03-09T17:00:00.000Z",
                  *       "completed_at": null,
+                 *       "external_id": null,
                  *       "created_at": "2026-03-02T09:30:00.000Z",
                  *       "updated_at": "2026-03-02T09:30:00.000Z"
                  *     }
@@ -2548,6 +2570,7 @@ export interface components {
                  *           "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
                  *           "due_at": "2026-03-09T17:00:00.000Z",
                  *           "completed_at": null,
+                 *           "external_id": null,
                  *           "created_at": "2026-03-02T09:30:00.000Z",
                  *           "updated_at": "2026-03-02T09:30:00.000Z"
                  *         }
@@ -2563,7 +2586,8 @@ export interface components {
                  *           "created_at",
                  *           "updated_at"
                  *         ],
-                 *         "next_cursor": null
+                 *         "next_cursor": null,
+                 *         "complete_until": "2026-03-02T09:29:55.000Z"
                  *       }
                  *     }
                  */
@@ -2605,6 +2629,7 @@ export interface components {
                  *           "expected": 5
                  *         }
                  *       ],
+                 *       "external_id": null,
                  *       "created_at": "2026-03-02T09:30:00.000Z",
                  *       "updated_at": "2026-03-02T09:30:00.000Z"
                  *     }
@@ -2649,6 +2674,7 @@ export interface components {
                  *           "expected": 5
                  *         }
                  *       ],
+                 *       "external_id": null,
                  *       "created_at": "2026-03-02T09:30:00.000Z",
                  *       "updated_at": "2026-03-02T09:30:00.000Z"
                  *     }
@@ -2693,6 +2719,7 @@ export interface components {
                  *               "expected": 5
                  *             }
                  *           ],
+                 *           "external_id": null,
                  *           "created_at": "2026-03-02T09:30:00.000Z",
                  *           "updated_at": "2026-03-02T09:30:00.000Z"
                  *         }
@@ -2707,7 +2734,8 @@ export interface components {
                  *           "created_at",
                  *           "updated_at"
                  *         ],
-                 *         "next_cursor": null
+                 *         "next_cursor": null,
+                 *         "complete_until": "2026-03-02T09:29:55.000Z"
                  *       }
                  *     }
                  */
@@ -2738,6 +2766,7 @@ export interface components {
                  *         "years": 5
                  *       },
                  *       "screening_outcome": "meets_all",
+                 *       "external_id": null,
                  *       "created_at": "2026-03-02T09:30:00.000Z",
                  *       "updated_at": "2026-03-02T09:30:00.000Z"
                  *     }
@@ -2771,6 +2800,7 @@ export interface components {
                  *         "years": 5
                  *       },
                  *       "screening_outcome": "meets_all",
+                 *       "external_id": null,
                  *       "created_at": "2026-03-02T09:30:00.000Z",
                  *       "updated_at": "2026-03-02T09:30:00.000Z"
                  *     }
@@ -2804,6 +2834,7 @@ export interface components {
                  *             "years": 5
                  *           },
                  *           "screening_outcome": "meets_all",
+                 *           "external_id": null,
                  *           "created_at": "2026-03-02T09:30:00.000Z",
                  *           "updated_at": "2026-03-02T09:30:00.000Z"
                  *         }
@@ -2817,7 +2848,8 @@ export interface components {
                  *           "created_at",
                  *           "updated_at"
                  *         ],
-                 *         "next_cursor": null
+                 *         "next_cursor": null,
+                 *         "complete_until": "2026-03-02T09:29:55.000Z"
                  *       }
                  *     }
                  */
@@ -2942,7 +2974,8 @@ export interface components {
                  *           "created_at",
                  *           "completed_at"
                  *         ],
-                 *         "next_cursor": null
+                 *         "next_cursor": null,
+                 *         "complete_until": "2026-03-02T09:29:55.000Z"
                  *       }
                  *     }
                  */
@@ -3070,7 +3103,8 @@ export interface components {
                  *           "created_at",
                  *           "completed_at"
                  *         ],
-                 *         "next_cursor": null
+                 *         "next_cursor": null,
+                 *         "complete_until": null
                  *       }
                  *     }
                  */
@@ -3100,6 +3134,7 @@ export interface components {
                  *       "status": "pending",
                  *       "note": "Travel costs",
                  *       "paid_at": null,
+                 *       "external_id": null,
                  *       "created_at": "2026-03-02T09:30:00.000Z",
                  *       "updated_at": "2026-03-02T09:30:00.000Z"
                  *     }
@@ -3132,6 +3167,7 @@ export interface components {
                  *       "status": "pending",
                  *       "note": "Travel costs",
                  *       "paid_at": null,
+                 *       "external_id": null,
                  *       "created_at": "2026-03-02T09:30:00.000Z",
                  *       "updated_at": "2026-03-02T09:30:00.000Z"
                  *     }
@@ -3164,6 +3200,7 @@ export interface components {
                  *           "status": "pending",
                  *           "note": "Travel costs",
                  *           "paid_at": null,
+                 *           "external_id": null,
                  *           "created_at": "2026-03-02T09:30:00.000Z",
                  *           "updated_at": "2026-03-02T09:30:00.000Z"
                  *         }
@@ -3178,7 +3215,8 @@ export interface components {
                  *           "paid_at",
                  *           "amount_minor"
                  *         ],
-                 *         "next_cursor": null
+                 *         "next_cursor": null,
+                 *         "complete_until": "2026-03-02T09:29:55.000Z"
                  *       }
                  *     }
                  */
@@ -3408,7 +3446,8 @@ export interface components {
                  *         "per_page": 25,
                  *         "total": 1,
                  *         "allowed_sorts": [],
-                 *         "next_cursor": null
+                 *         "next_cursor": null,
+                 *         "complete_until": null
                  *       }
                  *     }
                  */
@@ -3558,7 +3597,8 @@ export interface components {
                  *         "allowed_sorts": [
                  *           "id"
                  *         ],
-                 *         "next_cursor": null
+                 *         "next_cursor": null,
+                 *         "complete_until": null
                  *       }
                  *     }
                  */
@@ -3738,7 +3778,8 @@ export interface components {
                  *         "allowed_sorts": [
                  *           "created_at"
                  *         ],
-                 *         "next_cursor": null
+                 *         "next_cursor": null,
+                 *         "complete_until": "2026-03-02T09:29:55.000Z"
                  *       }
                  *     }
                  */
@@ -3779,7 +3820,8 @@ export interface components {
                  *         "per_page": 25,
                  *         "total": 1,
                  *         "allowed_sorts": [],
-                 *         "next_cursor": null
+                 *         "next_cursor": null,
+                 *         "complete_until": null
                  *       }
                  *     }
                  */
@@ -4413,6 +4455,26 @@ export interface components {
         PageSize: number;
         /** @description The `meta.next_cursor` of the page before. Repeat the filters and the sort of that page, and leave out `page[number]`. */
         PageAfter: string;
+        /** @description Only the records with one of these IDs, at most 100. */
+        FilterId: string[];
+        /** @description Only the records with one of these external IDs, at most 100. A comma separates two IDs. A comma that is part of an ID is written as `%2C`. If your library encodes all commas, repeat the parameter for several IDs. */
+        FilterExternalId: string[];
+        /** @description Only records created after this time. */
+        FilterCreatedAfter: components["schemas"]["DateTime"];
+        /** @description Only records created before this time. */
+        FilterCreatedBefore: components["schemas"]["DateTime"];
+        /** @description Only records created at this time or later. */
+        FilterCreatedFrom: components["schemas"]["DateTime"];
+        /** @description Only records created before this time. `filter[created_from]` with the same time finds the others. */
+        FilterCreatedUntil: components["schemas"]["DateTime"];
+        /** @description Only records updated after this time. */
+        FilterUpdatedAfter: components["schemas"]["DateTime"];
+        /** @description Only records updated before this time. */
+        FilterUpdatedBefore: components["schemas"]["DateTime"];
+        /** @description Only records updated at this time or later. */
+        FilterUpdatedFrom: components["schemas"]["DateTime"];
+        /** @description Only records updated before this time. `filter[updated_from]` with the same time finds the others. */
+        FilterUpdatedUntil: components["schemas"]["DateTime"];
         /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
         IdempotencyKey: string;
         /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. An empty header names no version and gets 412, too. */
@@ -4786,6 +4848,7 @@ export type ImportStatus = components['schemas']['ImportStatus'];
 export type PaymentStatus = components['schemas']['PaymentStatus'];
 export type Currency = components['schemas']['Currency'];
 export type EventTypeName = components['schemas']['EventTypeName'];
+export type ExternalId = components['schemas']['ExternalId'];
 export type Participant = components['schemas']['Participant'];
 export type ParticipantList = components['schemas']['ParticipantList'];
 export type ParticipantCreate = components['schemas']['ParticipantCreate'];
@@ -4971,6 +5034,16 @@ export type ParameterImportId = components['parameters']['ImportId'];
 export type ParameterPageNumber = components['parameters']['PageNumber'];
 export type ParameterPageSize = components['parameters']['PageSize'];
 export type ParameterPageAfter = components['parameters']['PageAfter'];
+export type ParameterFilterId = components['parameters']['FilterId'];
+export type ParameterFilterExternalId = components['parameters']['FilterExternalId'];
+export type ParameterFilterCreatedAfter = components['parameters']['FilterCreatedAfter'];
+export type ParameterFilterCreatedBefore = components['parameters']['FilterCreatedBefore'];
+export type ParameterFilterCreatedFrom = components['parameters']['FilterCreatedFrom'];
+export type ParameterFilterCreatedUntil = components['parameters']['FilterCreatedUntil'];
+export type ParameterFilterUpdatedAfter = components['parameters']['FilterUpdatedAfter'];
+export type ParameterFilterUpdatedBefore = components['parameters']['FilterUpdatedBefore'];
+export type ParameterFilterUpdatedFrom = components['parameters']['FilterUpdatedFrom'];
+export type ParameterFilterUpdatedUntil = components['parameters']['FilterUpdatedUntil'];
 export type ParameterIdempotencyKey = components['parameters']['IdempotencyKey'];
 export type ParameterIfMatch = components['parameters']['IfMatch'];
 export type ParameterIfNoneMatch = components['parameters']['IfNoneMatch'];
@@ -5025,14 +5098,28 @@ export interface operations {
                 "filter[status]"?: components["schemas"]["ParticipantStatus"][];
                 /** @description Only the participant with this email, ignoring case. In a URL, write `+` as `%2B`: an email with a space gets 422. */
                 "filter[email]"?: string;
-                /** @description Only the participant with this external ID. */
-                "filter[external_id]"?: string;
+                /** @description Only the records with one of these IDs, at most 100. */
+                "filter[id]"?: components["parameters"]["FilterId"];
+                /** @description Only the records with one of these external IDs, at most 100. A comma separates two IDs. A comma that is part of an ID is written as `%2C`. If your library encodes all commas, repeat the parameter for several IDs. */
+                "filter[external_id]"?: components["parameters"]["FilterExternalId"];
                 /** @description Only participants with this tag. */
                 "filter[tag]"?: string;
-                /** @description Only participants created after this time. */
-                "filter[created_after]"?: components["schemas"]["DateTime"];
-                /** @description Only participants created before this time. */
-                "filter[created_before]"?: components["schemas"]["DateTime"];
+                /** @description Only records created after this time. */
+                "filter[created_after]"?: components["parameters"]["FilterCreatedAfter"];
+                /** @description Only records created before this time. */
+                "filter[created_before]"?: components["parameters"]["FilterCreatedBefore"];
+                /** @description Only records created at this time or later. */
+                "filter[created_from]"?: components["parameters"]["FilterCreatedFrom"];
+                /** @description Only records created before this time. `filter[created_from]` with the same time finds the others. */
+                "filter[created_until]"?: components["parameters"]["FilterCreatedUntil"];
+                /** @description Only records updated after this time. */
+                "filter[updated_after]"?: components["parameters"]["FilterUpdatedAfter"];
+                /** @description Only records updated before this time. */
+                "filter[updated_before]"?: components["parameters"]["FilterUpdatedBefore"];
+                /** @description Only records updated at this time or later. */
+                "filter[updated_from]"?: components["parameters"]["FilterUpdatedFrom"];
+                /** @description Only records updated before this time. `filter[updated_from]` with the same time finds the others. */
+                "filter[updated_until]"?: components["parameters"]["FilterUpdatedUntil"];
                 /** @description Only participants whose name or email contains this text, ignoring case. */
                 "filter[search]"?: string;
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
@@ -5214,12 +5301,32 @@ export interface operations {
                 "page[after]"?: components["parameters"]["PageAfter"];
                 /** @description Only tasks with one of these statuses. */
                 "filter[status]"?: components["schemas"]["TaskStatus"][];
-                /** @description Only tasks of this participant. */
-                "filter[participant_id]"?: string;
+                /** @description Only tasks of this participant. `null` finds the tasks without a participant. */
+                "filter[participant_id]"?: string | null;
                 /** @description Only tasks due before this time. */
                 "filter[due_before]"?: components["schemas"]["DateTime"];
                 /** @description Only tasks due after this time. */
                 "filter[due_after]"?: components["schemas"]["DateTime"];
+                /** @description Only the records with one of these IDs, at most 100. */
+                "filter[id]"?: components["parameters"]["FilterId"];
+                /** @description Only the records with one of these external IDs, at most 100. A comma separates two IDs. A comma that is part of an ID is written as `%2C`. If your library encodes all commas, repeat the parameter for several IDs. */
+                "filter[external_id]"?: components["parameters"]["FilterExternalId"];
+                /** @description Only records created after this time. */
+                "filter[created_after]"?: components["parameters"]["FilterCreatedAfter"];
+                /** @description Only records created before this time. */
+                "filter[created_before]"?: components["parameters"]["FilterCreatedBefore"];
+                /** @description Only records created at this time or later. */
+                "filter[created_from]"?: components["parameters"]["FilterCreatedFrom"];
+                /** @description Only records created before this time. `filter[created_from]` with the same time finds the others. */
+                "filter[created_until]"?: components["parameters"]["FilterCreatedUntil"];
+                /** @description Only records updated after this time. */
+                "filter[updated_after]"?: components["parameters"]["FilterUpdatedAfter"];
+                /** @description Only records updated before this time. */
+                "filter[updated_before]"?: components["parameters"]["FilterUpdatedBefore"];
+                /** @description Only records updated at this time or later. */
+                "filter[updated_from]"?: components["parameters"]["FilterUpdatedFrom"];
+                /** @description Only records updated before this time. `filter[updated_from]` with the same time finds the others. */
+                "filter[updated_until]"?: components["parameters"]["FilterUpdatedUntil"];
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: components["schemas"]["TaskSort"][];
             };
@@ -5375,6 +5482,26 @@ export interface operations {
                 "filter[status]"?: components["schemas"]["JobStatus"][];
                 /** @description Only jobs whose title or description contains this text, ignoring case. */
                 "filter[search]"?: string;
+                /** @description Only the records with one of these IDs, at most 100. */
+                "filter[id]"?: components["parameters"]["FilterId"];
+                /** @description Only the records with one of these external IDs, at most 100. A comma separates two IDs. A comma that is part of an ID is written as `%2C`. If your library encodes all commas, repeat the parameter for several IDs. */
+                "filter[external_id]"?: components["parameters"]["FilterExternalId"];
+                /** @description Only records created after this time. */
+                "filter[created_after]"?: components["parameters"]["FilterCreatedAfter"];
+                /** @description Only records created before this time. */
+                "filter[created_before]"?: components["parameters"]["FilterCreatedBefore"];
+                /** @description Only records created at this time or later. */
+                "filter[created_from]"?: components["parameters"]["FilterCreatedFrom"];
+                /** @description Only records created before this time. `filter[created_from]` with the same time finds the others. */
+                "filter[created_until]"?: components["parameters"]["FilterCreatedUntil"];
+                /** @description Only records updated after this time. */
+                "filter[updated_after]"?: components["parameters"]["FilterUpdatedAfter"];
+                /** @description Only records updated before this time. */
+                "filter[updated_before]"?: components["parameters"]["FilterUpdatedBefore"];
+                /** @description Only records updated at this time or later. */
+                "filter[updated_from]"?: components["parameters"]["FilterUpdatedFrom"];
+                /** @description Only records updated before this time. `filter[updated_from]` with the same time finds the others. */
+                "filter[updated_until]"?: components["parameters"]["FilterUpdatedUntil"];
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: components["schemas"]["JobSort"][];
             };
@@ -5534,6 +5661,26 @@ export interface operations {
                 "filter[participant_id]"?: string;
                 /** @description Only applications with one of these outcomes. */
                 "filter[screening_outcome]"?: components["schemas"]["ScreeningResult"][];
+                /** @description Only the records with one of these IDs, at most 100. */
+                "filter[id]"?: components["parameters"]["FilterId"];
+                /** @description Only the records with one of these external IDs, at most 100. A comma separates two IDs. A comma that is part of an ID is written as `%2C`. If your library encodes all commas, repeat the parameter for several IDs. */
+                "filter[external_id]"?: components["parameters"]["FilterExternalId"];
+                /** @description Only records created after this time. */
+                "filter[created_after]"?: components["parameters"]["FilterCreatedAfter"];
+                /** @description Only records created before this time. */
+                "filter[created_before]"?: components["parameters"]["FilterCreatedBefore"];
+                /** @description Only records created at this time or later. */
+                "filter[created_from]"?: components["parameters"]["FilterCreatedFrom"];
+                /** @description Only records created before this time. `filter[created_from]` with the same time finds the others. */
+                "filter[created_until]"?: components["parameters"]["FilterCreatedUntil"];
+                /** @description Only records updated after this time. */
+                "filter[updated_after]"?: components["parameters"]["FilterUpdatedAfter"];
+                /** @description Only records updated before this time. */
+                "filter[updated_before]"?: components["parameters"]["FilterUpdatedBefore"];
+                /** @description Only records updated at this time or later. */
+                "filter[updated_from]"?: components["parameters"]["FilterUpdatedFrom"];
+                /** @description Only records updated before this time. `filter[updated_from]` with the same time finds the others. */
+                "filter[updated_until]"?: components["parameters"]["FilterUpdatedUntil"];
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: components["schemas"]["JobApplicationSort"][];
             };
@@ -5689,6 +5836,24 @@ export interface operations {
                 "filter[status]"?: components["schemas"]["ExportStatus"][];
                 /** @description Only exports of these resources. */
                 "filter[resource]"?: components["schemas"]["ExportResource"][];
+                /** @description Only the records with one of these IDs, at most 100. */
+                "filter[id]"?: components["parameters"]["FilterId"];
+                /** @description Only records created after this time. */
+                "filter[created_after]"?: components["parameters"]["FilterCreatedAfter"];
+                /** @description Only records created before this time. */
+                "filter[created_before]"?: components["parameters"]["FilterCreatedBefore"];
+                /** @description Only records created at this time or later. */
+                "filter[created_from]"?: components["parameters"]["FilterCreatedFrom"];
+                /** @description Only records created before this time. `filter[created_from]` with the same time finds the others. */
+                "filter[created_until]"?: components["parameters"]["FilterCreatedUntil"];
+                /** @description Only records updated after this time. */
+                "filter[updated_after]"?: components["parameters"]["FilterUpdatedAfter"];
+                /** @description Only records updated before this time. */
+                "filter[updated_before]"?: components["parameters"]["FilterUpdatedBefore"];
+                /** @description Only records updated at this time or later. */
+                "filter[updated_from]"?: components["parameters"]["FilterUpdatedFrom"];
+                /** @description Only records updated before this time. `filter[updated_from]` with the same time finds the others. */
+                "filter[updated_until]"?: components["parameters"]["FilterUpdatedUntil"];
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: components["schemas"]["ExportSort"][];
             };
@@ -6069,8 +6234,30 @@ export interface operations {
                 "filter[status]"?: components["schemas"]["PaymentStatus"][];
                 /** @description Only payments to this participant. */
                 "filter[participant_id]"?: string;
+                /** @description Only payments for this task. `null` finds the payments without a task. */
+                "filter[task_id]"?: string | null;
                 /** @description Only payments in one of these currencies. */
                 "filter[currency]"?: components["schemas"]["Currency"][];
+                /** @description Only the records with one of these IDs, at most 100. */
+                "filter[id]"?: components["parameters"]["FilterId"];
+                /** @description Only the records with one of these external IDs, at most 100. A comma separates two IDs. A comma that is part of an ID is written as `%2C`. If your library encodes all commas, repeat the parameter for several IDs. */
+                "filter[external_id]"?: components["parameters"]["FilterExternalId"];
+                /** @description Only records created after this time. */
+                "filter[created_after]"?: components["parameters"]["FilterCreatedAfter"];
+                /** @description Only records created before this time. */
+                "filter[created_before]"?: components["parameters"]["FilterCreatedBefore"];
+                /** @description Only records created at this time or later. */
+                "filter[created_from]"?: components["parameters"]["FilterCreatedFrom"];
+                /** @description Only records created before this time. `filter[created_from]` with the same time finds the others. */
+                "filter[created_until]"?: components["parameters"]["FilterCreatedUntil"];
+                /** @description Only records updated after this time. */
+                "filter[updated_after]"?: components["parameters"]["FilterUpdatedAfter"];
+                /** @description Only records updated before this time. */
+                "filter[updated_before]"?: components["parameters"]["FilterUpdatedBefore"];
+                /** @description Only records updated at this time or later. */
+                "filter[updated_from]"?: components["parameters"]["FilterUpdatedFrom"];
+                /** @description Only records updated before this time. `filter[updated_from]` with the same time finds the others. */
+                "filter[updated_until]"?: components["parameters"]["FilterUpdatedUntil"];
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: components["schemas"]["PaymentSort"][];
             };
@@ -6766,10 +6953,16 @@ export interface operations {
                 "filter[event_type]"?: components["schemas"]["EventTypeName"][];
                 /** @description Only events about this record. */
                 "filter[resource_id]"?: string;
-                /** @description Only events after this time. */
-                "filter[created_after]"?: components["schemas"]["DateTime"];
-                /** @description Only events before this time. */
-                "filter[created_before]"?: components["schemas"]["DateTime"];
+                /** @description Only the records with one of these IDs, at most 100. */
+                "filter[id]"?: components["parameters"]["FilterId"];
+                /** @description Only records created after this time. */
+                "filter[created_after]"?: components["parameters"]["FilterCreatedAfter"];
+                /** @description Only records created before this time. */
+                "filter[created_before]"?: components["parameters"]["FilterCreatedBefore"];
+                /** @description Only records created at this time or later. */
+                "filter[created_from]"?: components["parameters"]["FilterCreatedFrom"];
+                /** @description Only records created before this time. `filter[created_from]` with the same time finds the others. */
+                "filter[created_until]"?: components["parameters"]["FilterCreatedUntil"];
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: components["schemas"]["EventSort"][];
             };

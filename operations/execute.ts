@@ -2,6 +2,7 @@
 import { type OperationId, operations } from '../generated/operations.ts'
 import { type Caller, isFile, type ValidInput } from '../handlers/call.ts'
 import { insertAuditEntry } from '../records/audit-log.ts'
+import { findCompleteUntil } from '../records/complete-until.ts'
 import type { Db } from '../records/database/open.ts'
 import { readScope, writeScope } from '../records/database/scope.ts'
 import { runInOrder, type Sql } from '../records/database/statements.ts'
@@ -71,11 +72,13 @@ export async function execute<Id extends OperationId>(
 ): Promise<ExecutionResult> {
   if (operations[id].access === 'write')
     return services.keysInUse.use(execution.idempotency, () => change(services, id, execution))
+  const { db, now } = services
   const { accountId } = execution.caller
-  const scope = readScope(services.db, accountId, execution.reader)
+  const scope = readScope(db, accountId, execution.reader)
+  if (!execution.reader) scope.findCompleteUntil = () => findCompleteUntil(db, now)
   const query: Record<string, unknown> = execution.input.query
   return largePages.run(accountId, query['page[size]'], async () => {
-    const result = await handleAndCheck(services, id, execution, { scope, now: services.now() })
+    const result = await handleAndCheck(services, id, execution, { scope, now: now() })
     // A read has no idempotency key, so the copy that `respond` returns is not stored.
     execution.respond?.(result)
     return { result }
@@ -95,17 +98,17 @@ async function change<Id extends OperationId>(
   execution: Execution<Id>,
 ): Promise<ExecutionResult> {
   const { caller, traceparent, idempotency, respond } = execution
-  const now = services.now()
   const quota = await services.quotas.of(caller.accountId)
   const kind = batchKindOf(operations[id])
   const share = quota.newShare()
   const outcome: ExecutionResult = await transactionAfter(
     services.db,
     // 1. With BEGIN: the state of the key, and the webhooks that want the event.
-    opening(id, execution, now),
+    opening(id, execution, services.now()),
     async (trx, { key, subscriptions }) => {
       const earlierResponse = idempotency && key && (await takeKey(trx, idempotency, key))
       if (earlierResponse) return { earlierResponse }
+      const now = services.now()
       // Another run of the transaction, which was rolled back, may have taken a part.
       share.release()
       if (!kind) share.take(operations[id], now)

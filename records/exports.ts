@@ -159,7 +159,7 @@ function readFilters(resource: ExportResource, filters: ExportFilters): Record<s
   const parameters: Record<string, QueryParameter> = operations[list].query
   const values = Object.entries(filters).map(([name, text]): [string, unknown] => [
     name,
-    convertParameter(text, parameters[`filter[${name}]`]?.type),
+    convertParameter(text, parameters[`filter[${name}]`]),
   ])
   const query = Object.fromEntries(values.map(([name, value]) => [`filter[${name}]`, value]))
   assertValid(params[list].query, query, ([parameter = '']) =>

@@ -7,7 +7,7 @@ import type { WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { jobListing } from './jobs.ts'
 import { findRecord, type Listing, toTimestamp } from './list.ts'
-import { assertReference, withStoredIds } from './references.ts'
+import { assertReference, toExternalIdTaken, withStoredIds } from './references.ts'
 import { type ScreeningOutcome, screen } from './screening.ts'
 
 export type JobApplication = components['schemas']['JobApplication']
@@ -28,6 +28,7 @@ interface JobApplicationRow {
   status: JobApplication['status']
   answers: string
   screening_outcome: ScreeningOutcome
+  external_id: string | null
   created_at: number
   updated_at: number
 }
@@ -40,6 +41,7 @@ function fromRow(row: JobApplicationRow): JobApplication {
     status: row.status,
     answers: JSON.parse(row.answers),
     screening_outcome: row.screening_outcome,
+    external_id: row.external_id,
     created_at: toTimestamp(row.created_at),
     updated_at: toTimestamp(row.updated_at),
   }
@@ -50,8 +52,8 @@ export const jobApplicationListing: Listing<JobApplicationRow, JobApplication> =
   fromRow,
 }
 
-/** Throws `InvalidInput` for an unknown job or participant, a job that is not open, or a second
- *  application of the participant for the job. */
+/** Throws `InvalidInput` for an unknown job or participant, a job that is not open, a second
+ *  application of the participant for the job, or an external ID that is taken. */
 export async function insertJobApplication(
   scope: WriteScope,
   input: NewJobApplication,
@@ -73,6 +75,7 @@ export async function insertJobApplication(
     status: 'submitted',
     answers: JSON.stringify(answers),
     screening_outcome: screen(job.screening_questions, answers),
+    external_id: input.external_id ?? null,
     created_at: now.getTime(),
     updated_at: now.getTime(),
   }
@@ -81,12 +84,13 @@ export async function insertJobApplication(
 }
 
 function toInvalidInput(error: unknown): unknown {
-  return uniqueViolation(error)?.includes('job_applications')
+  return uniqueViolation(error)?.includes('participant')
     ? new InvalidInput({ participant_id: ['has already applied for this job.'] })
-    : error
+    : toExternalIdTaken('job application')(error)
 }
 
-/** Throws `InvalidInput` for a status that cannot follow the current one. */
+/** Throws `InvalidInput` for a status that cannot follow the current one, or an external ID that is
+ *  taken. */
 export async function updateJobApplicationFields(
   scope: WriteScope,
   current: JobApplication,
@@ -97,7 +101,10 @@ export async function updateJobApplicationFields(
   const { answers, ...columns } = changes
   const updated_at = nextUpdatedAt(current, now)
   const row = { ...columns, ...(answers && { answers: JSON.stringify(answers) }), updated_at }
-  await scope.rows('job_applications').where({ id: current.id }).update(row)
+  const update = scope.rows('job_applications').where({ id: current.id }).update(row)
+  await update.catch((error: unknown) => {
+    throw toInvalidInput(error)
+  })
   return { ...current, ...changes, updated_at: toTimestamp(updated_at) }
 }
 

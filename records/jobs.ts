@@ -5,7 +5,7 @@ import { assertTransition, nextUpdatedAt, type Transitions } from './changes.ts'
 import type { WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { containing, foldText, type Listing, toTimestamp } from './list.ts'
-import { countNoun, countRows } from './references.ts'
+import { countNoun, countRows, toExternalIdTaken } from './references.ts'
 import { withOperator } from './screening.ts'
 
 export type Job = components['schemas']['Job']
@@ -23,6 +23,7 @@ interface JobRow {
   description: string
   status: Job['status']
   screening_questions: string
+  external_id: string | null
   created_at: number
   updated_at: number
 }
@@ -34,6 +35,7 @@ function fromRow(row: JobRow): Job {
     description: row.description,
     status: row.status,
     screening_questions: JSON.parse(row.screening_questions),
+    external_id: row.external_id,
     created_at: toTimestamp(row.created_at),
     updated_at: toTimestamp(row.updated_at),
   }
@@ -48,6 +50,9 @@ export const jobListing: Listing<JobRow, Job> = {
 const searchText = ({ title, description }: Pick<Job, 'title' | 'description'>): string =>
   foldText(`${title}\n${description}`)
 
+const toTaken = toExternalIdTaken('job')
+
+/** Throws `InvalidInput` when the external ID is taken. */
 export async function insertJob(scope: WriteScope, input: NewJob, now: Date): Promise<Job> {
   const questions = (input.screening_questions ?? []).map(withOperator)
   const row: JobRow = {
@@ -56,15 +61,17 @@ export async function insertJob(scope: WriteScope, input: NewJob, now: Date): Pr
     description: input.description ?? '',
     status: input.status ?? 'draft',
     screening_questions: JSON.stringify(questions),
+    external_id: input.external_id ?? null,
     created_at: now.getTime(),
     updated_at: now.getTime(),
   }
   const job = fromRow(row)
-  await scope.insert('jobs', { ...row, search_text: searchText(job) })
+  await scope.insert('jobs', { ...row, search_text: searchText(job) }, toTaken)
   return job
 }
 
-/** Throws `InvalidInput` for a status that cannot follow the current one. */
+/** Throws `InvalidInput` for a status that cannot follow the current one, or an external ID that is
+ *  taken. */
 export async function updateJobFields(
   scope: WriteScope,
   current: Job,
@@ -81,7 +88,10 @@ export async function updateJobFields(
     search_text: searchText(changed),
     updated_at,
   }
-  await scope.rows('jobs').where({ id: current.id }).update(row)
+  const update = scope.rows('jobs').where({ id: current.id }).update(row)
+  await update.catch((error: unknown) => {
+    throw toTaken(error)
+  })
   return { ...changed, updated_at: toTimestamp(updated_at) }
 }
 

@@ -39,6 +39,7 @@ export interface ListPage<Item> {
     total: number
     allowed_sorts: string[]
     next_cursor: string | null
+    complete_until: string | null
   }
 }
 
@@ -64,6 +65,8 @@ export async function listPage<Row, Item>(
   const { number, after } = readPageStart(operation, query)
   const filters = filtersOf(query)
   const where = matching(scope, listing, filters)
+  const isSynchronised = 'created_from' in operation.filters
+  const completeUntil = isSynchronised ? await scope.findCompleteUntil?.() : undefined
   // Only the unfiltered count is a named statement, whose plan PostgreSQL keeps per connection. A
   // plan that returns rows would fail after a migration that changes the columns.
   const name = Object.keys(filters).length === 0 ? `count_${listing.table}` : undefined
@@ -90,7 +93,10 @@ export async function listPage<Row, Item>(
     last && writeCursor(operation, query, { page: number, ...valuesOf(last, sorts.map(fieldOf)) })
   return {
     data: onPage.map(listing.fromRow),
-    meta: pageMeta(operation, { number, size, total: Number(counted?.total), cursor }),
+    meta: {
+      ...pageMeta(operation, { number, size, total: Number(counted?.total), cursor }),
+      complete_until: toNullableTimestamp(completeUntil ?? null),
+    },
   }
 }
 
@@ -110,6 +116,7 @@ export function pageMeta(
     total,
     allowed_sorts: [...sorts],
     next_cursor: cursor,
+    complete_until: null,
   }
 }
 
@@ -240,14 +247,18 @@ function allOf(...conditions: Condition[]): Condition {
   }
 }
 
-/** `created_after` → `created_at > ?`, and `status` → `status in (?)`. */
+/** By the end of a filter's name. */
+const BOUNDS: Record<string, string> = { after: '>', before: '<', from: '>=', until: '<' }
+
+/** `created_after` → `created_at > ?`, `status` → `status in (?)`, and null → `is null`. */
 function columnFilter(table: string, name: string, value: unknown): Condition {
-  const [, time, bound] = /^(.+)_(after|before)$/.exec(name) ?? []
+  const [, time, bound = ''] = /^(.+)_(after|before|from|until)$/.exec(name) ?? []
   if (time !== undefined)
     return {
-      sql: `${column(table, `${time}_at`)} ${bound === 'after' ? '>' : '<'} ?`,
-      bindings: [toMillis(String(value))],
+      sql: `${column(table, `${time}_at`)} ${BOUNDS[bound]} ?`,
+      bindings: [bound === 'after' ? toMillis(String(value)) : toMillisAbove(String(value))],
     }
+  if (value === null) return { sql: `${column(table, name)} is null`, bindings: [] }
   const values: string[] = Array.isArray(value) ? value : [value]
   return {
     sql: `${column(table, name)} in (${values.map(() => '?').join(', ')})`,
@@ -299,6 +310,11 @@ export function foldText(text: string): string {
 /** Epoch milliseconds of a validated RFC 3339 time. */
 export function toMillis(time: string): number {
   return Date.parse(time)
+}
+
+/** Like `toMillis`, but rounds up: a millisecond is before a time within it. */
+function toMillisAbove(time: string): number {
+  return toMillis(time) + (/\.\d{3}\d*[1-9]/.test(time) ? 1 : 0)
 }
 
 /** RFC 3339 in UTC with milliseconds. */

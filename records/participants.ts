@@ -6,7 +6,7 @@ import { uniqueViolation } from './database/errors.ts'
 import type { WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { containing, foldText, type Listing, toTimestamp } from './list.ts'
-import { clearReferences, countNoun, countRows } from './references.ts'
+import { clearReferences, countNoun, countRows, toExternalIdTaken } from './references.ts'
 
 export type Participant = components['schemas']['Participant']
 type NewParticipant = Body<'createParticipant'>
@@ -79,7 +79,7 @@ export async function insertParticipant(
     updated_at: now.getTime(),
   }
   const participant = fromRow(row)
-  await scope.insert('participants', { ...row, ...searchColumns(participant) }, toEmailTaken)
+  await scope.insert('participants', { ...row, ...searchColumns(participant) }, toTaken)
   await insertTags(scope, participant)
   return participant
 }
@@ -102,7 +102,7 @@ export async function updateParticipantFields(
   }
   const update = scope.rows('participants').where({ id: current.id }).update(row)
   await update.catch((error: unknown) => {
-    throw toEmailTaken(error)
+    throw toTaken(error)
   })
   if (tags) {
     await scope.rows('participant_tags').where({ participant_id: current.id }).delete()
@@ -119,13 +119,10 @@ async function insertTags(scope: WriteScope, { id, tags }: Participant): Promise
   )
 }
 
-function toEmailTaken(error: unknown): unknown {
-  const index = uniqueViolation(error)
-  if (index?.includes('email_key'))
-    return new InvalidInput({ email: ['is used by another participant.'] })
-  if (index?.includes('external_id'))
-    return new InvalidInput({ external_id: ['is used by another participant.'] })
-  return error
+function toTaken(error: unknown): unknown {
+  return uniqueViolation(error)?.includes('email_key')
+    ? new InvalidInput({ email: ['is used by another participant.'] })
+    : toExternalIdTaken('participant')(error)
 }
 
 /** Deletes the participant, and sets `participant_id` of their tasks to null. Returns the IDs of

@@ -5,7 +5,7 @@ import { assertTransition, nextUpdatedAt, type Transitions } from './changes.ts'
 import type { WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { type Listing, toNullableTimestamp, toTimestamp } from './list.ts'
-import { assertReference, withStoredIds } from './references.ts'
+import { assertReference, toExternalIdTaken, withStoredIds } from './references.ts'
 
 export type Payment = components['schemas']['Payment']
 type NewPayment = Body<'createPayment'>
@@ -25,6 +25,7 @@ interface PaymentRow {
   status: Payment['status']
   note: string | null
   paid_at: number | null
+  external_id: string | null
   created_at: number
   updated_at: number
 }
@@ -39,6 +40,7 @@ function fromRow(row: PaymentRow): Payment {
     status: row.status,
     note: row.note,
     paid_at: toNullableTimestamp(row.paid_at),
+    external_id: row.external_id,
     created_at: toTimestamp(row.created_at),
     updated_at: toTimestamp(row.updated_at),
   }
@@ -50,7 +52,9 @@ export const paymentListing: Listing<PaymentRow, Payment> = {
   nullable: ['paid_at'],
 }
 
-/** Throws `InvalidInput` for an unknown participant or task. */
+const toTaken = toExternalIdTaken('payment')
+
+/** Throws `InvalidInput` for an unknown participant or task, or an external ID that is taken. */
 export async function insertPayment(
   scope: WriteScope,
   payment: NewPayment,
@@ -68,15 +72,16 @@ export async function insertPayment(
     status: 'pending',
     note: payment.note ?? null,
     paid_at: null,
+    external_id: payment.external_id ?? null,
     created_at: now.getTime(),
     updated_at: now.getTime(),
   }
-  await scope.insert('payments', row)
+  await scope.insert('payments', row, toTaken)
   return fromRow(row)
 }
 
 /** Throws `InvalidInput` for a status that cannot follow the current one, a new amount or currency
- *  of a payment that is not pending, or an unknown task. */
+ *  of a payment that is not pending, an unknown task, or an external ID that is taken. */
 export async function updatePaymentFields(
   scope: WriteScope,
   current: Payment,
@@ -94,11 +99,10 @@ export async function updatePaymentFields(
     ...(changes.status === 'paid' && { paid_at: now.getTime() }),
     updated_at: nextUpdatedAt(current, now),
   }
-  const [updated] = await scope
-    .rows('payments')
-    .where({ id: current.id })
-    .update(row)
-    .returning('*')
+  const update = scope.rows('payments').where({ id: current.id }).update(row).returning('*')
+  const [updated] = await update.catch((error: unknown) => {
+    throw toTaken(error)
+  })
   return fromRow(updated as PaymentRow)
 }
 

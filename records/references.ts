@@ -2,12 +2,14 @@
 import type { Knex } from 'knex'
 import { InvalidInput } from '../errors.ts'
 import { operations } from '../generated/operations.ts'
+import { uniqueViolation } from './database/errors.ts'
 import type { Scope } from './database/scope.ts'
 import { countFound } from './database/statements.ts'
 
-/** The fields that hold the ID of a record. The path parameters `{task}` and `{task_id}` both give
+/** The fields and filters that hold the ID of a record. The path parameters `{task}` and `{task_id}` both give
  *  the field `task_id`. */
 const ID_FIELDS = new Set([
+  'id',
   'resource_id',
   ...Object.values(operations).flatMap(({ path }) => {
     const name = /\{(\w+?)(?:_id)?\}/.exec(path)?.[1]
@@ -51,6 +53,15 @@ export async function assertReference(
   const noun = field.replace(/_id$/, '').replaceAll('_', ' ')
   const article = /^[aeiou]/.test(noun) ? 'an' : 'a'
   throw new InvalidInput({ [field]: [`does not name ${article} ${noun} of your account.`] })
+}
+
+/** A function that turns the violation of the unique index of external IDs into `InvalidInput`, and
+ *  returns any other error as it is. */
+export function toExternalIdTaken(noun: string): (error: unknown) => unknown {
+  return (error) =>
+    uniqueViolation(error)?.includes('external_id')
+      ? new InvalidInput({ external_id: [`is used by another ${noun}.`] })
+      : error
 }
 
 /** Accepts each form of ID that the contract accepts. `forUpdate` locks the row until the

@@ -5,7 +5,7 @@ import { assertTransition, nextUpdatedAt, type Transitions } from './changes.ts'
 import type { WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { type Listing, toMillis, toNullableTimestamp, toTimestamp } from './list.ts'
-import { assertReference, clearReferences, withStoredIds } from './references.ts'
+import { assertReference, clearReferences, toExternalIdTaken, withStoredIds } from './references.ts'
 
 export type Task = components['schemas']['Task']
 type NewTask = Body<'createTask'>
@@ -25,6 +25,7 @@ interface TaskRow {
   participant_id: string | null
   due_at: number | null
   completed_at: number | null
+  external_id: string | null
   created_at: number
   updated_at: number
 }
@@ -38,6 +39,7 @@ function fromRow(row: TaskRow): Task {
     participant_id: row.participant_id,
     due_at: toNullableTimestamp(row.due_at),
     completed_at: toNullableTimestamp(row.completed_at),
+    external_id: row.external_id,
     created_at: toTimestamp(row.created_at),
     updated_at: toTimestamp(row.updated_at),
   }
@@ -63,7 +65,9 @@ export function assertDueTime({ due_at }: { due_at?: string | null }): void {
     throw new InvalidInput({ due_at: ['must be in the years 1000 to 2999, in UTC.'] })
 }
 
-/** Throws `InvalidInput` for an unknown participant. */
+const toTaken = toExternalIdTaken('task')
+
+/** Throws `InvalidInput` for an unknown participant, or an external ID that is taken. */
 export async function insertTask(scope: WriteScope, input: NewTask, now: Date): Promise<Task> {
   const { participant_id = null } = withStoredIds(input)
   await assertReference(scope, 'participant_id', 'participants', participant_id)
@@ -75,15 +79,16 @@ export async function insertTask(scope: WriteScope, input: NewTask, now: Date): 
     participant_id,
     due_at: input.due_at ? toMillis(input.due_at) : null,
     completed_at: null,
+    external_id: input.external_id ?? null,
     created_at: now.getTime(),
     updated_at: now.getTime(),
   }
-  await scope.insert('tasks', row)
+  await scope.insert('tasks', row, toTaken)
   return fromRow(row)
 }
 
-/** Throws `InvalidInput` for a status that cannot follow the current one, or an unknown
- *  participant. */
+/** Throws `InvalidInput` for a status that cannot follow the current one, an unknown participant, or
+ *  an external ID that is taken. */
 export async function updateTaskFields(
   scope: WriteScope,
   current: Task,
@@ -98,7 +103,10 @@ export async function updateTaskFields(
     ...(changes.status === 'completed' && { completed_at: now.getTime() }),
     updated_at: nextUpdatedAt(current, now),
   }
-  const [updated] = await scope.rows('tasks').where({ id: current.id }).update(row).returning('*')
+  const update = scope.rows('tasks').where({ id: current.id }).update(row).returning('*')
+  const [updated] = await update.catch((error: unknown) => {
+    throw toTaken(error)
+  })
   return fromRow(updated as TaskRow)
 }
 

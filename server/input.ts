@@ -54,15 +54,20 @@ function readQuery(ctx: Context, operation: OperationRow): Query {
   const errors: FieldErrors = Object.create(null)
   for (const part of ctx.querystring.split('&')) {
     if (part === '') continue
-    const [spelling, text] = decodePair(ctx, part)
+    const [encodedName, encoded] = splitPair(part)
+    const spelling = decode(ctx, encodedName)
     const name = parameterName(operation, spelling)
-    const earlier = values.get(name)
-    const value = convertParameter(text, operation.query[name]?.type)
-    if (Array.isArray(earlier) && Array.isArray(value)) earlier.push(...value)
-    else if (values.has(name)) errors[spelling] = ['must appear only once.']
-    else values.set(name, value)
+    const parameter = operation.query[name]
+    for (const one of parameter?.type === 'text_list' ? encoded.split(',') : [encoded]) {
+      const text = decode(ctx, one)
+      const earlier = values.get(name)
+      const value = convertParameter(text, parameter)
+      if (Array.isArray(earlier) && Array.isArray(value)) earlier.push(...value)
+      else if (values.has(name)) errors[spelling] = ['must appear only once.']
+      else values.set(name, value)
+      if (!isStorable(spelling) || !isStorable(text)) errors[spelling.toWellFormed()] = [UNSTORABLE]
+    }
     if (!spellings.has(name)) spellings.set(name, spelling)
-    if (!isStorable(spelling) || !isStorable(text)) errors[spelling.toWellFormed()] = [UNSTORABLE]
   }
   if (Object.keys(errors).length > 0) throw new InvalidInput(errors)
   return { query: Object.fromEntries(values), spellings }
@@ -71,16 +76,17 @@ function readQuery(ctx: Context, operation: OperationRow): Query {
 /** `filter[status][]` → `filter[status]`, if `filter[status]` is a list parameter. */
 function parameterName({ query }: OperationRow, spelling: string): string {
   const base = spelling.replace(/\[\]$/, '')
-  return query[base]?.type === 'list' ? base : spelling
+  return /list$/.test(query[base]?.type ?? '') ? base : spelling
 }
 
-function decodePair(ctx: Context, part: string): [string, string] {
+function splitPair(part: string): [name: string, value: string] {
   const equals = part.indexOf('=')
-  const decode = (text: string): string => decodeURIComponent(text.replaceAll('+', ' '))
+  return equals === -1 ? [part, ''] : [part.slice(0, equals), part.slice(equals + 1)]
+}
+
+function decode(ctx: Context, text: string): string {
   try {
-    return equals === -1
-      ? [decode(part), '']
-      : [decode(part.slice(0, equals)), decode(part.slice(equals + 1))]
+    return decodeURIComponent(text.replaceAll('+', ' '))
   } catch {
     return ctx.throw(400, 'The URL has a broken percent-encoding.')
   }

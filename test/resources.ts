@@ -49,6 +49,48 @@ const zoeId = ({ participant }: Seeded): string => participant?.[1].id
 const interpreterId = ({ job }: Seeded): string => job?.[0].id
 const ofAda: FilterCase = [adaId, ({ participant_id }, seeded) => participant_id === adaId(seeded)]
 
+/** Every second record of a seed has one. */
+const externalId = (i: number): string | null => (i % 2 ? null : i === 2 ? 'crm,2' : `crm-${i}`)
+
+const EXTERNAL_ID_CASES: FilterCase[] = [
+  ['crm-4', ({ external_id }) => external_id === 'crm-4'],
+  ['crm%2C2,crm-4', ({ external_id }) => ['crm,2', 'crm-4'].includes(external_id)],
+  ['crm,2', () => false],
+  ['CRM-4', () => false],
+]
+
+/** The cases of the filters by ID and time. */
+function recordCases(type: string, changed = at(CHANGES_MINUTE)): Record<string, FilterCase[]> {
+  const idOf = (seeded: Seeded, index: number): string => seeded[type]?.[index]?.id
+  return {
+    id: [
+      [(seeded) => idOf(seeded, 0), ({ id }, seeded) => id === idOf(seeded, 0)],
+      [
+        (seeded) => `${idOf(seeded, 0)},${idOf(seeded, 1)?.toUpperCase()}`,
+        ({ id }, seeded) => [idOf(seeded, 0), idOf(seeded, 1)].includes(id),
+      ],
+    ],
+    created_after: [
+      [at(1), ({ created_at }) => created_at > at(1)],
+      // A nanosecond after at(1), in another time zone.
+      ['2026-03-02T10:01:00.000000001%2B01:00', ({ created_at }) => created_at > at(1)],
+    ],
+    created_before: [[at(1), ({ created_at }) => created_at < at(1)]],
+    created_from: [
+      [at(1), ({ created_at }) => created_at >= at(1)],
+      ['2026-03-02T09:01:00.000000001Z', ({ created_at }) => created_at > at(1)],
+    ],
+    created_until: [
+      [at(1), ({ created_at }) => created_at < at(1)],
+      ['2026-03-02T09:01:00.000000001Z', ({ created_at }) => created_at <= at(1)],
+    ],
+    updated_after: [[at(1), ({ updated_at }) => updated_at > at(1)]],
+    updated_before: [[changed, ({ updated_at }) => updated_at < changed]],
+    updated_from: [[changed, ({ updated_at }) => updated_at >= changed]],
+    updated_until: [[changed, ({ updated_at }) => updated_at < changed]],
+  }
+}
+
 /** By the resource's type. A resource stands below those that its seed refers to. */
 const FIXTURES: Record<string, ResourceFixture> = {
   participant: {
@@ -60,7 +102,7 @@ const FIXTURES: Record<string, ResourceFixture> = {
           full_name,
           email: i % 3 === 2 ? null : `Person${i % 2 ? 'B' : 'a'}${i}@Example.com`,
           tags: [['vip', 'Vip'], ['vip'], []][i % 3],
-          external_id: i % 2 ? null : `crm-${i}`,
+          external_id: externalId(i),
         }),
       ),
     changes: [
@@ -77,21 +119,13 @@ const FIXTURES: Record<string, ResourceFixture> = {
         ['PERSONa0@example.COM', ({ email }) => email === 'Persona0@Example.com'],
         ['persona', () => false],
       ],
-      external_id: [
-        ['crm-4', ({ external_id }) => external_id === 'crm-4'],
-        ['CRM-4', () => false],
-      ],
+      external_id: EXTERNAL_ID_CASES,
+      ...recordCases('participant'),
       tag: [
         ['vip', ({ tags }) => tags.includes('vip')],
         ['Vip', ({ tags }) => tags.includes('Vip')],
         ['vi', () => false],
       ],
-      created_after: [
-        [at(1), ({ created_at }) => created_at > at(1)],
-        // A nanosecond after at(1), in another time zone.
-        ['2026-03-02T10:01:00.000000001%2B01:00', ({ created_at }) => created_at > at(1)],
-      ],
-      created_before: [[at(1), ({ created_at }) => created_at < at(1)]],
       search: [
         ['ADA', ({ full_name }) => /ada/i.test(full_name)],
         ['ÁNGEL', ({ full_name }) => full_name === 'Ángel'],
@@ -110,6 +144,7 @@ const FIXTURES: Record<string, ResourceFixture> = {
         title,
         status: i === 3 ? 'draft' : 'open',
         description: i === 1 ? 'For INTERPRETERS.' : '',
+        external_id: externalId(i),
         screening_questions: i
           ? [
               { key: 'french', label: 'French?', requirement: 'must_have', expected: true },
@@ -127,15 +162,18 @@ const FIXTURES: Record<string, ResourceFixture> = {
         ['interPRETER', ({ title, description }) => /interpreter/i.test(title + description)],
         ['ärztin', ({ title }) => title === 'Ärztin'],
       ],
+      external_id: EXTERNAL_ID_CASES,
+      ...recordCases('job'),
     },
   },
   job_application: {
     newBody: newApplicationBody,
     seed: ({ job = [], participant = [] }) =>
       participant.slice(0, 4).flatMap(({ id: participant_id }, i) =>
-        job.slice(0, 2).map(({ id: job_id }) => ({
+        job.slice(0, 2).map(({ id: job_id }, j) => ({
           job_id,
           participant_id,
+          external_id: externalId(2 * i + j),
           answers: [
             { french: true, years: 5 },
             { french: true },
@@ -162,6 +200,8 @@ const FIXTURES: Record<string, ResourceFixture> = {
           ({ screening_outcome }) => /missing/.test(screening_outcome),
         ],
       ],
+      external_id: EXTERNAL_ID_CASES,
+      ...recordCases('job_application'),
     },
   },
   task: {
@@ -172,6 +212,7 @@ const FIXTURES: Record<string, ResourceFixture> = {
         title,
         due_at: i % 3 === 0 ? null : at(10 - Math.floor(i / 3)),
         participant_id: i % 2 ? adaId(seeded) : null,
+        external_id: externalId(i),
       })),
     changes: [
       [1, { status: 'completed' }],
@@ -187,7 +228,10 @@ const FIXTURES: Record<string, ResourceFixture> = {
         [(seeded) => adaId(seeded).toUpperCase(), ofAda[1]],
         [(seeded) => `urn:uuid:${adaId(seeded)}`, ofAda[1]],
         [UNKNOWN_ID, () => false],
+        ['null', ({ participant_id }) => participant_id === null],
       ],
+      external_id: EXTERNAL_ID_CASES,
+      ...recordCases('task'),
       due_after: [[at(9), ({ due_at }) => due_at !== null && due_at > at(9)]],
       due_before: [[at(10), ({ due_at }) => due_at !== null && due_at < at(10)]],
     },
@@ -201,6 +245,8 @@ const FIXTURES: Record<string, ResourceFixture> = {
     seed: (seeded) =>
       [500, 70, 500, 9000, 999999999999, 70].map((amount_minor, i) => ({
         participant_id: i % 2 ? adaId(seeded) : zoeId(seeded),
+        task_id: i === 3 ? seeded.task?.[0].id : null,
+        external_id: externalId(i),
         amount_minor,
         currency: ['EUR', 'USD', 'JPY'][i % 3],
       })),
@@ -215,6 +261,12 @@ const FIXTURES: Record<string, ResourceFixture> = {
         ['cancelled', () => false],
       ],
       participant_id: [ofAda],
+      task_id: [
+        [({ task }) => task?.[0].id, ({ task_id }, { task }) => task_id === task?.[0].id],
+        ['null', ({ task_id }) => task_id === null],
+      ],
+      external_id: EXTERNAL_ID_CASES,
+      ...recordCases('payment'),
       currency: [
         ['JPY', ({ currency }) => currency === 'JPY'],
         ['JPY,EUR', ({ currency }) => currency !== 'USD'],
@@ -223,10 +275,16 @@ const FIXTURES: Record<string, ResourceFixture> = {
   },
   export: {
     newBody: () => ({ resource: 'participants', format: 'csv' }),
-    seed: () => [{ resource: 'participants', format: 'csv' }],
+    seed: () =>
+      ['participants', 'tasks', 'jobs', 'participants', 'tasks'].map((resource) => ({
+        resource,
+        format: 'csv',
+      })),
     filterCases: {
       status: [['queued', ({ status }) => status === 'queued']],
       resource: [['participants', ({ resource }) => resource === 'participants']],
+      // Exports cannot be updated.
+      ...recordCases('export', at(2)),
     },
   },
 }
@@ -246,8 +304,11 @@ const EVENT_FILTER_CASES: ResourceFixture['filterCases'] = {
       ({ resource }, seeded) => resource.id === adaId(seeded),
     ],
   ],
+  id: [[({ event }) => event?.[0].id, ({ id }, { event }) => id === event?.[0].id]],
   created_after: [[at(CHANGES_MINUTE), ({ created_at }) => created_at > at(CHANGES_MINUTE)]],
   created_before: [[at(1), ({ created_at }) => created_at < at(1)]],
+  created_from: [[at(CHANGES_MINUTE), ({ created_at }) => created_at >= at(CHANGES_MINUTE)]],
+  created_until: [[at(1), ({ created_at }) => created_at < at(1)]],
 }
 
 const DELIVERY_FILTER_CASES: ResourceFixture['filterCases'] = {
@@ -380,5 +441,12 @@ export async function seedAll(
   webhooks.push(await newWebhook(client, 'payment.created'))
   const { delivery, bulk_job } = await newWebhookRecords(client, webhooks[1])
   const cancelled = await expectSuccess(client.post(`/deliveries/${delivery}/cancel`, undefined))
-  return { ...seeded, webhook: webhooks, delivery: [cancelled], bulk_job: [{ id: bulk_job }] }
+  const event = (await client.get('/events?page[size]=1')).body.data
+  return {
+    ...seeded,
+    event,
+    webhook: webhooks,
+    delivery: [cancelled],
+    bulk_job: [{ id: bulk_job }],
+  }
 }

@@ -1,6 +1,7 @@
 import createClient, {
   type Client,
   type ClientPathsWithMethod,
+  createQuerySerializer,
   type FetchResponse,
   type MaybeOptionalInit,
 } from 'openapi-fetch'
@@ -86,6 +87,20 @@ interface Methods extends Pick<Muster, 'POST' | 'PATCH' | 'DELETE'> {
   GET: Call<'get'> & ((path: string, init: object) => Promise<{ data: unknown }>)
 }
 
+/** In the contract, every list is comma-separated text. */
+const serializeValues = createQuerySerializer<Record<string, unknown>>({
+  array: { style: 'form', explode: false },
+})
+
+/** openapi-fetch leaves out null, so that a filter with null would return all records. */
+function serializeQuery(query: Record<string, unknown>): string {
+  const entries = Object.entries(query).map(([name, value]) => [
+    name,
+    value === null ? 'null' : value,
+  ])
+  return serializeValues(Object.fromEntries(entries))
+}
+
 interface ListOptions {
   signal?: AbortSignal
 }
@@ -103,10 +118,9 @@ export function createMuster(options: MusterOptions): Muster {
   const api = createClient<paths>({
     baseUrl,
     headers: { Authorization: `Bearer ${apiKey}`, Accept: 'application/json' },
-    // In the contract, every list is comma-separated text.
-    querySerializer: { array: { style: 'form', explode: false } },
     // Text is a file, such as CSV: no other body is text.
     bodySerializer: (body) => (typeof body === 'string' ? body : JSON.stringify(body)),
+    querySerializer: serializeQuery,
   })
   api.use({
     onRequest({ request }) {

@@ -15,6 +15,7 @@ import {
   poolUse,
 } from './knex-internals.ts'
 import { type ConnectionLimits, DEFAULT_LIMITS } from './limits.ts'
+import { OpenTransactions } from './open-transactions.ts'
 import { giveToFolderOwner } from './owner.ts'
 import type { PoolerTolerantConnection } from './pooler.ts'
 import { SharedCommits } from './shared-commits.ts'
@@ -39,6 +40,9 @@ export interface Db extends Announcements {
   sharedCommits?: SharedCommits
   /** PostgreSQL with DATABASE_READ_URL only: for reads that may be some seconds old. */
   standby?: Standby
+  /** A time by the monotonic clock of this process. Each transaction of any node that began before it
+   *  has ended. Undefined: PostgreSQL does not say. */
+  findOldestTransactionMs(): Promise<number | undefined>
   /** The connection pools by name. */
   pools(): Record<string, PoolUse>
   storage: Storage
@@ -132,6 +136,7 @@ function openPostgres(
   const write = open(limits.poolSize - readers)
   const standby = place && new Standby(open(readers, place.url), read, place.maxLagMs)
   const announcements = createAnnouncements((messages) => notify(read, messages))
+  const openTransactions = new OpenTransactions(read)
   return {
     dialect: 'postgres',
     read,
@@ -139,6 +144,7 @@ function openPostgres(
     standby,
     ...announcements,
     storage: { refusedAtMs: Number.NEGATIVE_INFINITY },
+    findOldestTransactionMs: () => openTransactions.findOldestMs(),
     pools: () => ({
       read: poolUse(read),
       write: poolUse(write),
@@ -269,6 +275,7 @@ function openSqlite(filename: string): Db {
     sharedCommits,
     ...createAnnouncements(),
     storage,
+    findOldestTransactionMs: async () => sharedCommits.openSinceMs ?? performance.now(),
     pools() {
       const { waiting, ...use } = poolUse(write)
       return {

@@ -16,6 +16,8 @@ export interface Scope {
   sql: Sql
   /** A query on the account's rows of a table. */
   rows(table: string): Knex.QueryBuilder
+  /** See `findCompleteUntil`. Undefined: the query may read a standby, which is behind. */
+  findCompleteUntil?(): Promise<number | undefined>
 }
 
 export function accountScope({ dialect, sql }: Source, accountId: string): Scope {

@@ -40,6 +40,7 @@ export class SharedCommits {
   readonly #knex: Knex
   #waiting: Waiting[] = []
   #isRunning = false
+  #openSinceMs: number | undefined
 
   /** `knex`: the pool of the only connection that writes. */
   constructor(knex: Knex) {
@@ -48,6 +49,11 @@ export class SharedCommits {
 
   get waiting(): number {
     return this.#waiting.length
+  }
+
+  /** When the open transaction began, by the monotonic clock. Undefined: none is open. */
+  get openSinceMs(): number | undefined {
+    return this.#openSinceMs
   }
 
   /** Runs `work` in a transaction and resolves after the commit. `isAlone`: shares the commit with
@@ -80,9 +86,11 @@ export class SharedCommits {
   async #runGroup(): Promise<void> {
     const connection = await acquireConnection(this.#knex)
     try {
+      this.#openSinceMs = performance.now()
       await sendStatement(connection, 'BEGIN IMMEDIATE')
       await this.#runWaiting(connection)
     } finally {
+      this.#openSinceMs = undefined
       releaseConnection(this.#knex, connection)
     }
   }

@@ -44,7 +44,8 @@ const MAX_RUNS = 3
 /** When a rollback takes longer, the connection counts as lost. */
 const ROLLBACK_TIMEOUT_MS = 5_000
 
-/** Runs `work` in one transaction and commits it. Rolls back when `work` throws. Runs `work` up to
+/** Runs `work` in one transaction and commits it. `work` must read the clock itself: `findCompleteUntil`
+ *  relies on it. Rolls back when `work` throws. Runs `work` up to
  *  `MAX_RUNS` times: again after an error of `RETRYABLE_CODES`, and after a `SharedRollback`. Throws
  *  `OutcomeUnknown` when the transaction may have been committed. After any other error, it has
  *  changed nothing. */

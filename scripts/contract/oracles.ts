@@ -155,8 +155,9 @@ export const ORACLES: readonly Oracle[] = [
       'Every filter, sort and page returns the right records, and meta the right counts, compared with the whole ' +
       'list. A walk by cursor returns the same. Also after updates and deletes, with values that must not match, and with more records than a page.',
     tests: [
-      ...['header link', 'parameter default', 'sort', 'x-filter', 'x-returned-by'],
-      ...['x-lists.items', 'x-lists.page', 'x-lists.sort', 'x-lists.meta'],
+      ...['header link', 'parameter default', 'parameter nullable', 'sort', 'x-filter'],
+      ...['complete_until', 'items', 'meta', 'page', 'sort'].map((key) => `x-lists.${key}`),
+      'x-returned-by',
     ],
     isFor: isRead,
     needs: 'x-lists, and an operation that returns a list',

@@ -37,8 +37,13 @@ export const MAX_URL_BYTES = 8 * 1024
 
 export function toSearch(parameters: [string, unknown][]): string {
   return parameters
-    .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(toText(value))}`)
+    .map(([name, value]) => `${encodeURIComponent(name)}=${toQueryText(value)}`)
     .join('&')
+}
+
+/** RFC 6570, form-style expansion: commas between the values of a list are not encoded. */
+function toQueryText(value: unknown): string {
+  return [value].flat().map(String).map(encodeURIComponent).join(',')
 }
 
 /** A list becomes comma-separated text. */

@@ -1,5 +1,8 @@
-import type { Operation, Parameter } from '../model/operations.ts'
+import { locateSchema, type Operation, type Parameter } from '../model/operations.ts'
 import { parameterNames } from '../model/paths.ts'
+import { dereference } from '../model/references.ts'
+import type { Schema } from '../model/schema.ts'
+import type { Located } from '../model/source.ts'
 import {
   type Change,
   compareSchemaParts,
@@ -66,10 +69,28 @@ function compareParameter(subject: Subject, old: Parameter, now: Parameter): Cha
     add('api-path-parameter-renamed', `is called ${now.name} instead of ${old.name}`)
   for (const [change, what] of compareDeprecations(old.place, now.place))
     add(`request-parameter-${change}`, what)
-  const schemas = { name: part.name, old: old.schema, now: now.schema }
+  const items = findNewItems(subject, old, now)
+  if (items) add('request-parameter-became-list', 'takes several values')
+  const schemas = { name: part.name, old: old.schema, now: items ?? now.schema }
   return [
     ...changes,
     ...compareWordsAt(subject, part.name, old.place, now.place),
     ...compareSchemaParts(subject, 'parameter', schemas),
   ]
+}
+
+/** The schema of the values if a text became a comma-separated list, whose values are encoded like
+ *  the text before: RFC 6570. */
+function findNewItems(
+  { base, revision }: Subject,
+  old: Parameter,
+  now: Parameter,
+): Located<Schema> | undefined {
+  const before = dereference(base.sources, old.schema).value
+  const after = dereference(revision.sources, now.schema)
+  const { type, items, minItems = 0 } = after.value
+  const isList = type === 'array' && items && now.style === 'form' && now.explode === false
+  return before.type === 'string' && isList && minItems <= 1
+    ? locateSchema(after, 'items')
+    : undefined
 }

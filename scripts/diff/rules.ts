@@ -38,6 +38,8 @@ export const RULES = {
   'request-parameter-removed': 'breaking',
   'request-parameter-became-required': 'breaking',
   'request-parameter-became-optional': 'safe',
+  // A request with one value stays the same.
+  'request-parameter-became-list': 'code',
   'request-parameter-deprecated': 'safe',
   'request-parameter-reactivated': 'safe',
   'request-parameter-sunset-date-changed-too-small': 'breaking',

@@ -68,6 +68,7 @@ export const WORD_RULES: Record<string, WordRule> = {
   // Parameters
   'x-filter': PROMISE,
   'x-filter.*': EXACT,
+  'x-filter.without': PROMISE,
   'x-idempotency-key': PROMISE,
   // Headers of responses
   'x-at-most': HIGHEST,

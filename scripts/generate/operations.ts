@@ -81,9 +81,11 @@ export interface OperationRow {
   readonly deprecation: { readonly since: string; readonly sunset: string | null } | null
 }
 
-/** A list is comma-separated text. */
+/** A list is comma-separated text. A \`text_list\` has values that can contain commas: these are
+ *  encoded as \`%2C\` in a URL. \`nullable\`: the text \`null\` stands for null. */
 export interface QueryParameter {
-  readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'list'
+  readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'list' | 'text_list'
+  readonly nullable?: boolean
   readonly default?: string | number | boolean
 }
 `
@@ -217,12 +219,23 @@ function toQueryParameter(
   const refuse = (rule: string): never =>
     fail(schema.source, schema.path, `parameter ${name} of ${id} ${rule}`)
   if (type === 'array') {
-    if (style === 'form' && explode === false) return { type: 'list' }
+    if (style === 'form' && explode === false)
+      return { type: isFreeText(sources, schema, target) ? 'text_list' : 'list' }
     refuse('is an array: make it a comma-separated list with style: form and explode: false')
   }
   if (!['string', 'integer', 'number', 'boolean'].includes(String(type)))
     refuse('must be a string, integer, number, boolean or array')
-  return defaultValue === undefined ? { type } : { type, default: defaultValue }
+  return {
+    type,
+    ...(target.nullable && { nullable: true }),
+    ...(defaultValue !== undefined && { default: defaultValue }),
+  }
+}
+
+/** Whether the items of a list are text that can contain commas. */
+function isFreeText(sources: Sources, place: Located, { items = {} }: Schema): boolean {
+  const { type, format, enum: options } = followSchema(sources, { ...place, value: items })
+  return type === 'string' && format === undefined && options === undefined
 }
 
 /** The values of `enum` that the parameter can have, or that the items of its list can have. Null

@@ -11,8 +11,9 @@ export function applyFilter(records: unknown[], filter: Filter, values: string[]
   )
 }
 
-function matches({ match, ignore_case }: Filter, field: unknown, value: string): boolean {
-  if (field === null || field === undefined) return false
+function matches(filter: Filter, field: unknown, value: string): boolean {
+  const { match, ignore_case, without } = filter
+  if (field === null || field === undefined) return value === without
   const fold = (text: unknown): string => (ignore_case ? String(text).toLowerCase() : String(text))
   switch (match) {
     case 'equals':
@@ -23,6 +24,8 @@ function matches({ match, ignore_case }: Filter, field: unknown, value: string):
       return (field as unknown[]).some((entry) => fold(entry) === fold(value))
     case 'after':
       return Date.parse(String(field)) > Date.parse(value)
+    case 'from':
+      return Date.parse(String(field)) >= Date.parse(value)
     case 'before':
       return Date.parse(String(field)) < Date.parse(value)
   }

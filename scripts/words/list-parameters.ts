@@ -6,6 +6,8 @@ export interface ListParameterWords {
   spaces?: 'ignored'
   /** The parameter is also accepted with this after its name. */
   also_with?: string
+  /** In values without a format or an enumeration, spaces count, and `%2C` is a comma of the value. */
+  encoded?: 'text'
 }
 
 export function readListParameters({ openapi }: Contract): ListParameterWords | undefined {

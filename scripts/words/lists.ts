@@ -30,16 +30,21 @@ export interface ListWords {
   }
   /** Pointers into the response. */
   meta: Partial<Record<'page' | 'last_page' | 'size' | 'total' | 'sorts' | 'next_cursor', string>>
+  /** Pointer to a time: no record appears in the list later with an earlier time of its creation or
+   *  update. */
+  complete_until?: string
 }
 
 /** `x-filter`: how one of the fields of a record must relate to the parameter. */
 export interface Filter {
   /** `has`: the field is a list that contains the value. `after` and `before` exclude the time
-   *  itself. */
-  match: 'equals' | 'has' | 'contains' | 'after' | 'before'
+   *  itself; `from` includes it. */
+  match: 'equals' | 'has' | 'contains' | 'after' | 'before' | 'from'
   /** Names of fields. Dots in a name lead into nested objects. */
   fields: string[]
   ignore_case?: boolean
+  /** The value that finds the records without a value in the field. */
+  without?: string
 }
 
 export interface FilterParameter extends Filter {

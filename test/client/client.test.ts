@@ -188,6 +188,19 @@ describe('lists', () => {
     await expect(pages.next()).rejects.toThrow('no next_cursor')
   })
 
+  it('encode commas in values, and send null as a value', async () => {
+    const { client } = await newListClient()
+    const body = { full_name: 'Ada', external_id: 'a, b' }
+    const { data: ada } = await client.POST('/public/v1/participants', { body })
+    await client.POST('/public/v1/tasks', { body: { title: 'One', participant_id: ada.id } })
+    const ids = { 'filter[external_id]': ['a, b', 'c'] }
+    const found = await client.GET('/public/v1/participants', { params: { query: ids } })
+    expect(found.data.data).toEqual([ada])
+    const query = { 'filter[participant_id]': null }
+    const tasks = await client.GET('/public/v1/tasks', { params: { query } })
+    expect(tasks.data.meta.total).toBe(0)
+  })
+
   it('begin at page[number], and fetch no page that the caller does not read', async () => {
     const { client, queries } = await newListClient()
     const query = { 'page[number]': 2, 'page[size]': 3 }

@@ -51,6 +51,7 @@ describe.each(lists)('$id', ({ path, sorts, filters }) => {
       total: expect.any(Number),
       allowed_sorts: sorts,
       next_cursor: meta.total > 25 ? expect.any(String) : null,
+      complete_until: 'created_from' in filters ? expect.any(String) : null,
     })
     expect(data).toHaveLength(Math.min(meta.total, 25))
     expect(meta.total).toBeGreaterThan(0)

@@ -1,6 +1,6 @@
 /** Other notations of values that the service accepts, and similar ones that it refuses. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { newApplication } from '../handlers/new-records.ts'
+import { newApplication, newTask, UNKNOWN_ID } from '../handlers/new-records.ts'
 import { type Client, operationIds, operationOf, pathOf, sharedApp } from '../helpers.ts'
 import { createOneOfEach, fillPath, newBody, slugOf } from '../resources.ts'
 
@@ -34,6 +34,19 @@ describe('a parameter with several values', () => {
     const preferred = await find('filter[status]=active,archived')
     expect(preferred).toEqual(['Grace active', 'Ada active', 'Grace archived', 'Ada archived'])
     expect(await find(query)).toEqual(preferred)
+  })
+
+  test.each([
+    ['filter[external_id]=a%2C%20b,c', ['a, b', 'c']],
+    ['filter[external_id]=a%2C+b&filter[external_id][]=c', ['a, b', 'c']],
+    ['filter[external_id]=a,b', ['a']],
+    ['filter[external_id]=%20a', []],
+  ])('%s → the external IDs %j: %2C is part of a value, and spaces count', async (query, ids) => {
+    const owner = await app.newClient()
+    for (const external_id of ['a', 'a, b', 'c']) await newTask(owner, { external_id })
+    const { body } = await owner.get(`/tasks?${query}`)
+    const found = body.data.map((task: { external_id: string }) => task.external_id)
+    expect(found).toEqual(ids)
   })
 
   test.each([
@@ -81,10 +94,11 @@ describe('a parameter with several values', () => {
     const parameters = Object.entries(operationOf(id).query)
     return parameters.filter(([, { type }]) => type === 'list').map(([name]) => ({ id, name }))
   })
+  const ids = [UNKNOWN_ID, UNKNOWN_ID.replace(/.$/, '2')]
   test.each(lists)('$id: $name may be repeated and bracketed', async ({ id, name }) => {
     const { sorts, filters } = operationOf(id)
     const filter = /^filter\[(.+)\]$/.exec(name)?.[1] ?? ''
-    const options = name === 'sort' ? sorts : (filters[filter]?.options ?? [])
+    const options = name === 'sort' ? sorts : (filters[filter]?.options ?? ids)
     expect(options).not.toEqual([])
     for (const spelling of [name, `${name}[]`]) {
       const query = options.slice(0, 2).map((option) => `${spelling}=${option}`)

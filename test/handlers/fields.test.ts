@@ -93,6 +93,7 @@ const kinds: Kind[] = [
       { participant_id: null, due_at: null },
       { status: 'in_progress' },
       { due_at: '2028-02-29T00:00:00.000Z' },
+      { external_id: ' "crm",\t1815 ' },
       { title: 'ä'.repeat(200), description: `${'\n'.repeat(9_999)}.` },
     ],
     before: { description: 'Some', due_at: '2026-03-09T17:00:00.000Z' },
@@ -104,6 +105,7 @@ const kinds: Kind[] = [
       { status: 'cancelled' },
       { due_at: '2027-01-01T00:00:00.000Z' },
       { due_at: null },
+      { external_id: 'ä'.repeat(200) },
       { title: 'All', description: 'at once', status: 'in_progress', due_at: null },
     ],
   },
@@ -115,6 +117,7 @@ const kinds: Kind[] = [
     creations: [
       {},
       { status: 'open' },
+      { external_id: 'ä'.repeat(200) },
       { title: 'ä'.repeat(200), description: '"'.repeat(10_000) },
       questions({
         key: `_${'k.-'.repeat(21)}`,
@@ -134,6 +137,7 @@ const kinds: Kind[] = [
       { description: '' },
       { status: 'open' },
       { status: 'closed' },
+      { external_id: 'crm-1815' },
       { screening_questions: [] },
       questions({ requirement: 'nice_to_have' }),
       questions({ expected: 'true' }),

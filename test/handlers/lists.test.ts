@@ -163,6 +163,7 @@ describe.each(listIds)('%s', (id) => {
       total: 0,
       allowed_sorts: operations[id].sorts,
       next_cursor: null,
+      complete_until: 'created_from' in operations[id].filters ? expect.any(String) : null,
     }
     expect(body).toEqual({ data: [], meta })
   })
@@ -290,7 +291,8 @@ describe.each(listIds)('%s: the filters', (id) => {
     .each(cases.filter(({ name }) => name !== 'search' && indexed.includes(name)))(
     'filter[$name] → found by an index',
     async ({ name, first }) => {
-      const column = name === 'email' ? 'email_key' : name.replace(/_(after|before)$/, '_at')
+      const column =
+        name === 'email' ? 'email_key' : name.replace(/_(after|before|from|until)$/, '_at')
       const statements = await statementsOf(id, `filter[${name}]=${filterValue(first)}`)
       expect(statements).toHaveLength(2)
       for (const { sql, bindings } of statements)

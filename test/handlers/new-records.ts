@@ -23,7 +23,7 @@ export function operationExample({ path, method }: { path: string; method: strin
   return name && requestExample(name as RequestBody)
 }
 
-type Properties = Record<string, { nullable?: boolean }>
+type Properties = Record<string, { nullable?: boolean; $ref?: string }>
 
 /** `fields` in their order, with null for each nullable field of the schema that they lack: a new
  *  record has no value there. Each such field comes after the field before it in the contract. */
@@ -31,11 +31,14 @@ export function withNulls(
   schema: keyof typeof contract.components.schemas,
   fields: object,
 ): object {
-  const { properties } = contract.components.schemas[schema] as { properties: Properties }
+  const schemas: Record<string, object> = contract.components.schemas
+  const { properties } = schemas[schema] as { properties: Properties }
   const names = Object.keys(properties)
   const entries = Object.entries(fields)
   for (const [index, name] of names.entries()) {
-    if (!properties[name]?.nullable || name in fields) continue
+    const { $ref, ...inline } = properties[name] ?? {}
+    const { nullable } = ($ref ? schemas[$ref.split('/').at(-1) ?? ''] : inline) as typeof inline
+    if (!nullable || name in fields) continue
     const previous = entries.findIndex(([other]) => other === names[index - 1])
     entries.splice(previous + 1, 0, [name, null])
   }

@@ -122,6 +122,14 @@ export const REQUEST_CASES: Record<string, Case[]> = {
       backward: ['safe request-parameter-max-increased'],
     },
     {
+      edit: ['schema: { type: array, items: { type: string } }', 'schema: { type: string }'],
+      forward: [
+        'breaking request-parameter-type-changed',
+        'safe request-parameter-constraint-removed',
+      ],
+      backward: ['code request-parameter-became-list'],
+    },
+    {
       edit: ['default: 1 }', 'default: 2 }'],
       forward: ['breaking request-parameter-default-value-changed'],
       backward: ['breaking request-parameter-default-value-changed'],

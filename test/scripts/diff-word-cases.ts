@@ -224,6 +224,13 @@ export const WORD_CASES: WordCase[] = [
     backward: [],
   },
   {
+    rule: 'x-filter.without',
+    at: 'parameter',
+    words: ['x-filter: { match: equals }', 'x-filter: { match: equals, without: none }'],
+    forward: [],
+    backward: ['breaking x-filter-removed: no longer has x-filter.without: "none"'],
+  },
+  {
     rule: 'x-filter.*',
     at: 'parameter',
     words: [

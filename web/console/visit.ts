@@ -46,7 +46,7 @@ export function newGuestVisit(
 }
 
 export function newVisit(
-  { checkResponse, keysInUse, quotas, config }: ConsoleServices,
+  { checkResponse, keysInUse, quotas, config, now: clock }: ConsoleServices,
   visit: GuestVisit,
   { user, account, session }: SignedIn,
   { access, mayLag }: Extract<Route, { access: Access }>,
@@ -77,7 +77,7 @@ export function newVisit(
     async call(id, { updatedAt, idempotency, ...raw }) {
       assertStorable(raw.query)
       assertStorable(raw.body)
-      const services = { db, now: () => now, checkResponse, keysInUse, quotas, config }
+      const services = { db, now: clock, checkResponse, keysInUse, quotas, config }
       const executed = execute(services, id, {
         input: validate(id, raw),
         caller,

@@ -95,7 +95,7 @@ function listOwnFilters(
 ): Input['query'][] {
   const records = (readPointer(json, items) ?? []) as unknown[]
   return listFilters(operation).flatMap(({ match, fields, parameter }) => {
-    if (match === 'after') return [{ [parameter.name]: '2000-01-01T00:00:00Z' }]
+    if (match === 'after' || match === 'from') return [{ [parameter.name]: '2000-01-01T00:00:00Z' }]
     if (match === 'before') return []
     const values = fields.flatMap((field) => records.map((record) => readField(record, field)))
     const value = values

@@ -10,6 +10,8 @@ import { isValid } from '../values/validity.ts'
 /** The newest records, among which are the seeds. */
 const MAX_RECORDS = 12
 const MAX_VALUES_OF_FIELD = 6
+/** Lists have many filters by time. */
+const MAX_BOUNDS = 2
 const MAX_EARLIER_VALUES = 3
 const MAX_OPTIONS = 8
 
@@ -59,8 +61,9 @@ function chooseValues(
   records: unknown[],
   earlier: unknown[],
 ): string[][] {
-  const stored = listStored(filter, records.slice(-MAX_RECORDS), MAX_VALUES_OF_FIELD)
-  const isBound = filter.match === 'after' || filter.match === 'before'
+  const isBound = ['after', 'before', 'from'].includes(filter.match)
+  const most = isBound ? MAX_BOUNDS : MAX_VALUES_OF_FIELD
+  const stored = listStored(filter, records.slice(-MAX_RECORDS), most)
   const removed = listStored(filter, isBound ? [] : earlier, Number.POSITIVE_INFINITY)
     .filter((value) => !stored.includes(value))
     .slice(-MAX_EARLIER_VALUES)
@@ -68,9 +71,12 @@ function chooseValues(
   const { ignore_case = false } = filter
   const whole = ignore_case ? stored.map(swapCase) : stored
   const values = [...whole, ...removed, ...listSimilar(schema, stored, ignore_case)]
-  return [...new Set(values)]
-    .filter((value) => value !== '' && isValidParameter(schema, value))
-    .map((value) => [value])
+  const valid = [...new Set(values)].filter(
+    (value) => value !== '' && isValidParameter(schema, value),
+  )
+  return [...valid, ...(filter.without === undefined ? [] : [filter.without])].map((value) => [
+    value,
+  ])
 }
 
 function listStored({ fields }: FilterParameter, records: unknown[], max: number): string[] {

@@ -21,9 +21,9 @@ const UPDATED = [5, 6, 7]
 const SEEDS = 10
 const SEEDS_WITHOUT_UPDATE = 6
 
-/** Upper and lower case, letters with accents, a space and a plus sign, two characters whose order
+/** Upper and lower case, letters with accents, a space, a plus sign and a comma, two characters whose order
  *  by UTF-16 units is the reverse of their order by code points, and wildcards of SQL. */
-const TEXTS = ['b', 'B', 'É + a', 'a', '\ufb01x', '😀', '5%_\\', 'ab']
+const TEXTS = ['b', 'B', 'É + a, b', 'a', '\ufb01x', '😀', '5%_\\', 'ab']
 const TIMES = [
   '2026-03-02T09:30:00.000Z',
   '2026-03-02T09:30:00.001Z',

@@ -263,8 +263,10 @@ export class ListUnderTest {
       this.#run.tested('openapi.yaml', `x-lists.${part}`)
     for (const option of sorts) this.#run.tested(id, 'sort', option)
     const [first] = filterings
-    if (first && filterings.length === 1)
-      this.#run.tested(id, 'x-filter', first.filter.parameter.name)
+    if (!first || filterings.length > 1) return
+    const { parameter: filter, without } = first.filter
+    this.#run.tested(id, 'x-filter', filter.name)
+    if (first.values[0] === without) this.#run.tested(id, 'parameter nullable', filter.name)
   }
 
   /** The size of a page without the parameter. Undefined if the contract has no default. */
@@ -315,6 +317,25 @@ export class ListUnderTest {
 
   broken(check: ContractBroken['check'], message: string): ContractBroken {
     return new ContractBroken(check, this.#request({}), message)
+  }
+
+  /** Calls `create`, and throws unless the time of the new record is at or after the time until which
+   *  the list was complete before. */
+  async assertCompleteUntil(create: () => Promise<{ ids: string[] }>): Promise<void> {
+    const { created } = readRecordWords(this.#run.contract, this.operation)
+    const { json } = (await this.#read({})).response
+    const until = Date.parse(String(readPointer(json, this.words.complete_until ?? '')))
+    const { ids } = await create()
+    const records = (await this.readAll()) as JsonObject[]
+    const record = records.find(({ id }) => ids.includes(String(id)))
+    if (created === undefined || record === undefined || Number.isNaN(until)) return
+    const time = String(record[created])
+    if (Date.parse(time) < until || until > Date.now())
+      throw this.broken(
+        'list_contents',
+        `a record of ${time} came after ${new Date(until).toISOString()}`,
+      )
+    this.#run.tested('openapi.yaml', 'x-lists.complete_until')
   }
 
   /** Throws unless each of the last three entries of the list has the values that a GET of the

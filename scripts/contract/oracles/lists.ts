@@ -44,6 +44,12 @@ export async function* listContentChecks(run: Run, operation: Operation): AsyncG
   if (list.words.page.after !== undefined && records.length > 1) yield* walkChecks(list, tried)
   if (records.length > 0)
     yield { what: 'an entry and the record', perform: () => list.assertSameAsRecords() }
+  if (list.words.complete_until !== undefined)
+    yield {
+      what: 'a record that is created after the list was complete',
+      perform: () =>
+        list.assertCompleteUntil(() => createSeeds(run, operation, path, { count: 1 })),
+    }
   yield* largeListChecks(run, operation)
 }
 

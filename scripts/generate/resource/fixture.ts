@@ -5,7 +5,7 @@ import { isNotBlankPattern, type Schema, TEXT_PATTERN } from '../../model/schema
 import { isObject } from '../../model/source.ts'
 import { literal } from '../typescript-text.ts'
 import { type Field, MANAGED_FIELDS } from './fields.ts'
-import { fieldOf } from './query.ts'
+import { boundOf, fieldOf } from './query.ts'
 import type { Resource } from './resource.ts'
 
 /** The variant of each seed. The fields of filters and sorts differ between variants. There are six
@@ -179,8 +179,8 @@ export function filtersWithoutCases(resource: Resource): string[] {
 function renderCases(resource: Resource, filter: string): string {
   if (filtersWithoutCases(resource).includes(filter)) return '[]'
   const seed = seedsOf(resource)[CHANGED_SEED]
-  const time = /_(after|before)$/.exec(filter)?.[1]
-  if (time) return renderTimeCase(fieldOf(filter), time === 'after' ? '>' : '<', seed)
+  const bound = boundOf(filter)
+  if (bound) return renderTimeCase(fieldOf(filter), bound.operator, seed)
   const field = decidingField(resource, filter)
   const value = changeOf(resource)?.[field] ?? seed?.[field]
   if (isSeededId(value)) return renderReferenceCase(field, value)

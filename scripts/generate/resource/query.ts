@@ -53,7 +53,7 @@ function namesOf(fields: Field[], kinds: ColumnKind[]): string[] {
 function assertComparison(filter: string, parameter: Parameter, fields: Field[]): void {
   const { match, fields: names, ignore_case } = ruleOf(parameter)
   const field = fieldOf(filter)
-  const time = /_(after|before)$/.exec(filter)?.[1]
+  const time = boundOf(filter)?.match
   const comparable = time
     ? [...TIMES, ...namesOf(fields, ['time'])]
     : namesOf(fields, ['text', 'uuid', 'integer', 'bigInteger'])
@@ -101,7 +101,26 @@ function readSorts({ sources }: Contract, { parameters }: Operation, fields: Fie
   return sorts
 }
 
-/** The field that a filter compares: `due_after` and `due_before` compare `due_at`. */
+interface Bound {
+  /** `match` of `x-filter`. */
+  match: string
+  operator: string
+}
+
+/** By the end of a filter's name. */
+const BOUNDS: Record<string, Bound> = {
+  after: { match: 'after', operator: '>' },
+  before: { match: 'before', operator: '<' },
+  from: { match: 'from', operator: '>=' },
+  until: { match: 'before', operator: '<' },
+}
+
+/** Undefined: the filter compares no time. */
+export function boundOf(filter: string): Bound | undefined {
+  return BOUNDS[/_([a-z]+)$/.exec(filter)?.[1] ?? '']
+}
+
+/** The field that a filter compares: `due_after` and `due_until` compare `due_at`. */
 export function fieldOf(filter: string): string {
-  return filter.replace(/_(after|before)$/, '_at')
+  return boundOf(filter) ? filter.replace(/_[a-z]+$/, '_at') : filter
 }

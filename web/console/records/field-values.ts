@@ -45,7 +45,7 @@ export function toBoolean(text: string): unknown {
 
 /** Returns the text if it is not a number, so that the contract or the caller rejects it. */
 export function toNumber(text: string, { type }: Schema): unknown {
-  if (type === 'integer') return convertParameter(text.trim(), 'integer')
+  if (type === 'integer') return convertParameter(text.trim(), { type: 'integer' })
   return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text.trim()) && Number.isFinite(Number(text))
     ? Number(text)
     : text

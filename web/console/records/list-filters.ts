@@ -36,12 +36,13 @@ const MAX_VISIBLE_OPTIONS = 8
 
 export function recordFilters(context: FilterContext): Html {
   const { resource, pairs, errors } = context
-  const visible = resource.filters
+  const isUsed = ({ name }: Filter): boolean => queryValue(pairs, filterParameter(name)) !== ''
+  const filters = resource.filters.filter((filter) => !isForPrograms(filter) || isUsed(filter))
+  const visible = filters
     .filter(isAlwaysVisible)
     // The search comes first.
     .sort((a, b) => Number(b.name === 'search') - Number(a.name === 'search'))
-  const collapsed = resource.filters.filter((filter) => !isAlwaysVisible(filter))
-  const isUsed = ({ name }: Filter): boolean => queryValue(pairs, filterParameter(name)) !== ''
+  const collapsed = filters.filter((filter) => !isAlwaysVisible(filter))
   const usedCount = collapsed.filter(isUsed).length
   const size = queryValue(pairs, 'page[size]')
   const title = visible.length > 0 ? 'More filters' : 'Filters'
@@ -59,6 +60,11 @@ export function recordFilters(context: FilterContext): Html {
       fields: collapsed.map((filter) => filterField(filter, context)),
     },
   })
+}
+
+/** People have the search, and `after` and `before`. */
+function isForPrograms({ name }: Filter): boolean {
+  return name === 'id' || /_(from|until)$/.test(name)
 }
 
 function isAlwaysVisible({ name, schema }: Filter): boolean {

@@ -31,7 +31,7 @@ export function normalizeQuery(resource: Resource, submitted: Iterable<[string, 
 /** Converts the texts to the types of the operation's parameters. */
 export function convertQuery({ query }: OperationRow, pairs: Pairs): Record<string, unknown> {
   return Object.fromEntries(
-    pairs.map(([name, value]) => [name, convertParameter(value, query[name]?.type)]),
+    pairs.map(([name, value]) => [name, convertParameter(value, query[name])]),
   )
 }
 
