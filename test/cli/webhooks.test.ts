@@ -157,6 +157,19 @@ describe('webhook update', () => {
 })
 
 describe('webhook list', () => {
+  it('shows international host names as people write them; the document has the stored URL', async () => {
+    await using muster = await newMuster()
+    const { account_id } = await newAccount(muster)
+    const url = 'https://bücher.example/in?q=xn--1'
+    await muster.json([
+      ...['webhook', 'create', '--account', account_id, '--url', url, '--events', '*'],
+    ])
+    expect((await muster.run(['webhook', 'list'])).stdout).toContain(`  ${url}  `)
+    expect(await muster.json(['webhook', 'list'])).toMatchObject([
+      { url: 'https://xn--bcher-kva.example/in?q=xn--1' },
+    ])
+  })
+
   it('lists the webhooks with their health, without secrets', async () => {
     await using muster = await newMuster()
     const { accountId, id, secret } = await newWebhook(muster)

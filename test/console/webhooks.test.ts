@@ -287,6 +287,18 @@ describe('a webhook', () => {
     expect((await admin.visitor.submit(to, described)).text).not.toContain('uses the new URL')
   })
 
+  it('an international host name is shown as people write it, and stays the same when it is saved', async () => {
+    const admin = await newWebhookAdmin(app)
+    const id = await admin.subscribe('https://xn--bcher-kva.example/in')
+    for (const path of ['/webhooks', `/webhooks/${id}`, `/webhooks/${id}/settings`])
+      expect(mainText((await admin.visitor.get(path)).text), path).toContain('bücher.example/in')
+    const edit = mainForm((await admin.visitor.get(`/webhooks/${id}/edit`)).text)
+    const form = withValues(edit, {})
+    expect(form.url).toBe('https://bücher.example/in')
+    expect((await admin.visitor.submit(edit.to, form)).text).toContain('No changes to save.')
+    expect((await loadWebhook(admin, id)).url).toBe('https://xn--bcher-kva.example/in')
+  })
+
   it('headers: stored values are never shown, and stay unless a line is replaced or removed', async () => {
     await using receiver = await startReceiver()
     const admin = await newWebhookAdmin(app)
