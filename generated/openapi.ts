@@ -5096,7 +5096,7 @@ export interface operations {
                 "page[after]"?: components["parameters"]["PageAfter"];
                 /** @description Only participants with one of these statuses. */
                 "filter[status]"?: components["schemas"]["ParticipantStatus"][];
-                /** @description Only the participant with this email, ignoring case. In a URL, write `+` as `%2B`: an email with a space gets 422. */
+                /** @description Only the participant with this email, ignoring case. In a URL, write `+` as `%2B`: an email with a space between two characters gets 422. */
                 "filter[email]"?: string;
                 /** @description Only the records with one of these IDs, at most 100. */
                 "filter[id]"?: components["parameters"]["FilterId"];

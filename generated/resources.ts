@@ -226,7 +226,7 @@ export const resources: readonly Resource[] = [
       },
       {
         name: 'email',
-        description: 'Only the participant with this email, ignoring case. In a URL, write `+` as `%2B`: an email with a space gets 422.',
+        description: 'Only the participant with this email, ignoring case. In a URL, write `+` as `%2B`: an email with a space between two characters gets 422.',
         schema: { type: 'string', minLength: 1, pattern: '^[^\\x00]*$', maxLength: 254 },
       },
       {

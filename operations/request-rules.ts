@@ -26,7 +26,7 @@ export function assertBodyRules<Id extends OperationId>(id: Id, body: unknown): 
 
 /** Throws `InvalidInput` on `field`. No email has a space, but `+` in a URL stands for one. */
 export function assertEmailFilter(email: unknown, field: string): void {
-  if (typeof email === 'string' && email.includes(' '))
+  if (typeof email === 'string' && email.trim().includes(' '))
     throw new InvalidInput({ [field]: ['must not contain a space. In a URL, write + as %2B.'] })
 }
 

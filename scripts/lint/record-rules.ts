@@ -35,17 +35,17 @@ export function findNeverHidden(contract: Contract): Finding[] {
 }
 
 /** Fields of `x-refusals`, also of `accepts` and `refuses`, that the body of the operation does not
- *  have. */
+ *  have. A rule may also name a parameter. */
 export function findUnknownFields(contract: Contract): Finding[] {
   return contract.operations.flatMap((operation) => {
-    const { id, place } = operation
+    const { id, place, parameters } = operation
     const { properties = {} } = requestSchema(contract, operation)
+    const isParameter = (rule: string): boolean => parameters.some(({ name }) => name === rule)
     return Object.entries(readRules(operation)).flatMap(
       ([rule, { accepts = [], refuses = [] }]) => {
         const names = [...accepts, ...refuses].flatMap((body) => Object.keys(body))
-        const unknown = [rule.split('.')[0] ?? '', ...names].filter(
-          (name) => !Object.hasOwn(properties, name),
-        )
+        const fields = isParameter(rule) ? names : [rule.split('.')[0] ?? '', ...names]
+        const unknown = fields.filter((name) => !Object.hasOwn(properties, name))
         return unknown.map((name) => ({
           source: place.source,
           path: [...place.path, 'x-refusals', rule],
