@@ -1743,6 +1743,8 @@ export interface components {
             /** @description The types of events that the webhook gets. */
             event_types: components["schemas"]["WebhookEventType"][];
             ordering: components["schemas"]["WebhookOrdering"];
+            /** @description The names of your headers of each request. Their values are never returned. */
+            header_names: string[];
             /** @description A disabled webhook gets nothing. */
             enabled: boolean;
             /**
@@ -1765,6 +1767,20 @@ export interface components {
             data: components["schemas"]["Webhook"][];
             meta: components["schemas"]["ListMeta"];
         };
+        /** @description A header of each request of a webhook. */
+        WebhookHeader: {
+            /** @description The name of the header. */
+            name: string;
+            /** @description The value of the header. */
+            value: string;
+        };
+        /** @description A header of each request of a webhook. */
+        WebhookHeaderUpdate: {
+            /** @description The name of the header. */
+            name: string;
+            /** @description The value of the header. Null keeps the stored value; a header without one is left out. */
+            value: string | null;
+        };
         /** @description A new webhook. */
         WebhookCreate: {
             /** @description The URL that receives each event by POST: https, or http to the IP addresses that the operator permits. */
@@ -1777,6 +1793,11 @@ export interface components {
             /** @description The types of events that the webhook gets. */
             event_types: components["schemas"]["WebhookEventType"][];
             ordering?: components["schemas"]["NewWebhookOrdering"];
+            /**
+             * @description Your headers of each request, for example for a gateway. Their values are encrypted and never returned. The headers that each delivery has, and those of the connection, cannot be set.
+             * @default []
+             */
+            headers?: components["schemas"]["WebhookHeader"][];
             /**
              * @description A disabled webhook gets nothing.
              * @default true
@@ -1792,6 +1813,8 @@ export interface components {
             /** @description The types of events that the webhook gets. */
             event_types?: components["schemas"]["WebhookEventType"][];
             ordering?: components["schemas"]["WebhookOrdering"];
+            /** @description All of your headers of each request: others are removed. A header with the value null keeps its value. If the URL gets another host, all values are needed again. */
+            headers?: components["schemas"]["WebhookHeaderUpdate"][];
             /** @description A disabled webhook gets nothing. */
             enabled?: boolean;
         };
@@ -3285,6 +3308,7 @@ export interface components {
                  *         "task.completed"
                  *       ],
                  *       "ordering": "none",
+                 *       "header_names": [],
                  *       "enabled": true,
                  *       "disabled_at": null,
                  *       "secret": null,
@@ -3322,6 +3346,7 @@ export interface components {
                  *         "task.completed"
                  *       ],
                  *       "ordering": "none",
+                 *       "header_names": [],
                  *       "enabled": true,
                  *       "disabled_at": null,
                  *       "secret": "whsec_bXVzdGVyLWV4YW1wbGUtc2lnbmluZy1zZWNyZXQtMzI=",
@@ -3358,6 +3383,7 @@ export interface components {
                  *         "task.completed"
                  *       ],
                  *       "ordering": "none",
+                 *       "header_names": [],
                  *       "enabled": true,
                  *       "disabled_at": null,
                  *       "secret": null,
@@ -3394,6 +3420,7 @@ export interface components {
                  *         "task.completed"
                  *       ],
                  *       "ordering": "none",
+                 *       "header_names": [],
                  *       "enabled": true,
                  *       "disabled_at": null,
                  *       "secret": null,
@@ -3431,6 +3458,7 @@ export interface components {
                  *             "task.completed"
                  *           ],
                  *           "ordering": "none",
+                 *           "header_names": [],
                  *           "enabled": true,
                  *           "disabled_at": null,
                  *           "secret": null,
@@ -4893,6 +4921,8 @@ export type WebhookOrdering = components['schemas']['WebhookOrdering'];
 export type NewWebhookOrdering = components['schemas']['NewWebhookOrdering'];
 export type Webhook = components['schemas']['Webhook'];
 export type WebhookList = components['schemas']['WebhookList'];
+export type WebhookHeader = components['schemas']['WebhookHeader'];
+export type WebhookHeaderUpdate = components['schemas']['WebhookHeaderUpdate'];
 export type WebhookCreate = components['schemas']['WebhookCreate'];
 export type WebhookUpdate = components['schemas']['WebhookUpdate'];
 export type SendMissed = components['schemas']['SendMissed'];

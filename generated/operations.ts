@@ -1991,7 +1991,7 @@ interface BodyDefaults {
   createTask: 'description' | 'status'
   createJob: 'description' | 'status' | 'screening_questions'
   createExport: 'filters' | 'columns'
-  createWebhook: 'description' | 'ordering' | 'enabled'
+  createWebhook: 'description' | 'ordering' | 'headers' | 'enabled'
   sendMissedEvents: 'rate'
   retryFailedDeliveries: 'rate'
 }

@@ -8955,7 +8955,7 @@ return errors === 0;
 }
 
 const open_openapi_schemas_WebhookCreate = validate277;
-const schema92 = {"type":"object","required":["url","event_types"],"additionalProperties":false,"properties":{"url":{"type":"string","pattern":"^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$","maxLength":2048},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":200,"default":""},"event_types":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/WebhookEventType"},"uniqueItems":true}},"ordering":{"$ref":"/open/openapi.yaml/components/schemas/NewWebhookOrdering","default":"none"},"enabled":{"type":"boolean","default":true}}};
+const schema92 = {"type":"object","required":["url","event_types"],"additionalProperties":false,"properties":{"url":{"type":"string","pattern":"^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$","maxLength":2048},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":200,"default":""},"event_types":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/WebhookEventType"},"uniqueItems":true}},"ordering":{"$ref":"/open/openapi.yaml/components/schemas/NewWebhookOrdering","default":"none"},"headers":{"type":"array","maxItems":20,"if":{"maxItems":20},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/WebhookHeader"}},"default":[]},"enabled":{"type":"boolean","default":true}}};
 const pattern40 = new RegExp("^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$", "u");
 const schema93 = {"type":"string","enum":["*","participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed","import.created","import.completed","import.failed"]};
 
@@ -9015,6 +9015,131 @@ validate280.errors = vErrors;
 return errors === 0;
 }
 
+const schema95 = {"type":"object","required":["name","value"],"additionalProperties":false,"properties":{"name":{"type":"string","pattern":"^[A-Za-z0-9_-]+$","maxLength":100},"value":{"type":"string","pattern":"^[!-~]([ -~]*[!-~])?$","maxLength":1000}}};
+const pattern42 = new RegExp("^[A-Za-z0-9_-]+$", "u");
+const pattern43 = new RegExp("^[!-~]([ -~]*[!-~])?$", "u");
+
+function validate282(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.name === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "name"},message:"must have required property '"+"name"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.value === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "value"},message:"must have required property '"+"value"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((key0 === "name") || (key0 === "value"))){
+const err2 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+if(data.name !== undefined){
+let data0 = data.name;
+if(typeof data0 === "string"){
+if(func3(data0) > 100){
+const err3 = {instancePath:instancePath+"/name",schemaPath:"#/properties/name/maxLength",keyword:"maxLength",params:{limit: 100},message:"must NOT have more than 100 characters"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+if(!pattern42.test(data0)){
+const err4 = {instancePath:instancePath+"/name",schemaPath:"#/properties/name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9_-]+$"},message:"must match pattern \""+"^[A-Za-z0-9_-]+$"+"\""};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+else {
+const err5 = {instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+}
+if(data.value !== undefined){
+let data1 = data.value;
+if(typeof data1 === "string"){
+if(func3(data1) > 1000){
+const err6 = {instancePath:instancePath+"/value",schemaPath:"#/properties/value/maxLength",keyword:"maxLength",params:{limit: 1000},message:"must NOT have more than 1000 characters"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+if(!pattern43.test(data1)){
+const err7 = {instancePath:instancePath+"/value",schemaPath:"#/properties/value/pattern",keyword:"pattern",params:{pattern: "^[!-~]([ -~]*[!-~])?$"},message:"must match pattern \""+"^[!-~]([ -~]*[!-~])?$"+"\""};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+}
+else {
+const err8 = {instancePath:instancePath+"/value",schemaPath:"#/properties/value/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+}
+}
+else {
+const err9 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+validate282.errors = vErrors;
+return errors === 0;
+}
+
 
 function validate277(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -9025,6 +9150,9 @@ data.description = "";
 }
 if(data.ordering === undefined){
 data.ordering = "none";
+}
+if(data.headers === undefined){
+data.headers = [];
 }
 if(data.enabled === undefined){
 data.enabled = true;
@@ -9050,7 +9178,7 @@ vErrors.push(err1);
 errors++;
 }
 for(const key0 in data){
-if(!(((((key0 === "url") || (key0 === "description")) || (key0 === "event_types")) || (key0 === "ordering")) || (key0 === "enabled"))){
+if(!((((((key0 === "url") || (key0 === "description")) || (key0 === "event_types")) || (key0 === "ordering")) || (key0 === "headers")) || (key0 === "enabled"))){
 const err2 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err2];
@@ -9237,8 +9365,13 @@ if(!(validate280(data.ordering, {instancePath:instancePath+"/ordering",parentDat
 vErrors = vErrors === null ? validate280.errors : vErrors.concat(validate280.errors);
 errors = vErrors.length;
 }
-if(typeof data.enabled !== "boolean"){
-const err15 = {instancePath:instancePath+"/enabled",schemaPath:"#/properties/enabled/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
+let data5 = data.headers;
+const _errs15 = errors;
+let valid5 = true;
+const _errs16 = errors;
+if(Array.isArray(data5)){
+if(data5.length > 20){
+const err15 = {};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -9248,8 +9381,32 @@ vErrors.push(err15);
 errors++;
 }
 }
+var _valid1 = _errs16 === errors;
+errors = _errs15;
+if(vErrors !== null){
+if(_errs15){
+vErrors.length = _errs15;
+}
 else {
-const err16 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+vErrors = null;
+}
+}
+if(_valid1){
+const _errs17 = errors;
+if(Array.isArray(data5)){
+const len1 = data5.length;
+for(let i2=0; i2<len1; i2++){
+if(!(validate282(data5[i2], {instancePath:instancePath+"/headers/" + i2,parentData:data5,parentDataProperty:i2,rootData}))){
+vErrors = vErrors === null ? validate282.errors : vErrors.concat(validate282.errors);
+errors = vErrors.length;
+}
+}
+}
+var _valid1 = _errs17 === errors;
+valid5 = _valid1;
+}
+if(!valid5){
+const err16 = {instancePath:instancePath+"/headers",schemaPath:"#/properties/headers/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema"};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -9258,19 +9415,185 @@ vErrors.push(err16);
 }
 errors++;
 }
+if(Array.isArray(data5)){
+if(data5.length > 20){
+const err17 = {instancePath:instancePath+"/headers",schemaPath:"#/properties/headers/maxItems",keyword:"maxItems",params:{limit: 20},message:"must NOT have more than 20 items"};
+if(vErrors === null){
+vErrors = [err17];
+}
+else {
+vErrors.push(err17);
+}
+errors++;
+}
+}
+else {
+const err18 = {instancePath:instancePath+"/headers",schemaPath:"#/properties/headers/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err18];
+}
+else {
+vErrors.push(err18);
+}
+errors++;
+}
+if(typeof data.enabled !== "boolean"){
+const err19 = {instancePath:instancePath+"/enabled",schemaPath:"#/properties/enabled/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
+if(vErrors === null){
+vErrors = [err19];
+}
+else {
+vErrors.push(err19);
+}
+errors++;
+}
+}
+else {
+const err20 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err20];
+}
+else {
+vErrors.push(err20);
+}
+errors++;
+}
 validate277.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_WebhookUpdate = validate282;
-const schema95 = {"type":"object","additionalProperties":false,"properties":{"url":{"type":"string","pattern":"^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$","maxLength":2048},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":200},"event_types":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/WebhookEventType"},"uniqueItems":true}},"ordering":{"$ref":"/open/openapi.yaml/components/schemas/NewWebhookOrdering"},"enabled":{"type":"boolean"}}};
+const open_openapi_schemas_WebhookUpdate = validate284;
+const schema96 = {"type":"object","additionalProperties":false,"properties":{"url":{"type":"string","pattern":"^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$","maxLength":2048},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":200},"event_types":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/WebhookEventType"},"uniqueItems":true}},"ordering":{"$ref":"/open/openapi.yaml/components/schemas/NewWebhookOrdering"},"headers":{"type":"array","maxItems":20,"if":{"maxItems":20},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/WebhookHeaderUpdate"}}},"enabled":{"type":"boolean"}}};
+const schema97 = {"type":"object","required":["name","value"],"additionalProperties":false,"properties":{"name":{"type":"string","pattern":"^[A-Za-z0-9_-]+$","maxLength":100},"value":{"type":"string","nullable":true,"pattern":"^[!-~]([ -~]*[!-~])?$","maxLength":1000}}};
 
-function validate282(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate287(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.name === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "name"},message:"must have required property '"+"name"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.value === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "value"},message:"must have required property '"+"value"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((key0 === "name") || (key0 === "value"))){
+const err2 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+if(data.name !== undefined){
+let data0 = data.name;
+if(typeof data0 === "string"){
+if(func3(data0) > 100){
+const err3 = {instancePath:instancePath+"/name",schemaPath:"#/properties/name/maxLength",keyword:"maxLength",params:{limit: 100},message:"must NOT have more than 100 characters"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+if(!pattern42.test(data0)){
+const err4 = {instancePath:instancePath+"/name",schemaPath:"#/properties/name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9_-]+$"},message:"must match pattern \""+"^[A-Za-z0-9_-]+$"+"\""};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+else {
+const err5 = {instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+}
+if(data.value !== undefined){
+let data1 = data.value;
+if((typeof data1 !== "string") && (data1 !== null)){
+const err6 = {instancePath:instancePath+"/value",schemaPath:"#/properties/value/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+if(typeof data1 === "string"){
+if(func3(data1) > 1000){
+const err7 = {instancePath:instancePath+"/value",schemaPath:"#/properties/value/maxLength",keyword:"maxLength",params:{limit: 1000},message:"must NOT have more than 1000 characters"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+if(!pattern43.test(data1)){
+const err8 = {instancePath:instancePath+"/value",schemaPath:"#/properties/value/pattern",keyword:"pattern",params:{pattern: "^[!-~]([ -~]*[!-~])?$"},message:"must match pattern \""+"^[!-~]([ -~]*[!-~])?$"+"\""};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+}
+}
+}
+else {
+const err9 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+validate287.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate284(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
 for(const key0 in data){
-if(!(((((key0 === "url") || (key0 === "description")) || (key0 === "event_types")) || (key0 === "ordering")) || (key0 === "enabled"))){
+if(!((((((key0 === "url") || (key0 === "description")) || (key0 === "event_types")) || (key0 === "ordering")) || (key0 === "headers")) || (key0 === "enabled"))){
 const err0 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err0];
@@ -9461,9 +9784,14 @@ vErrors = vErrors === null ? validate280.errors : vErrors.concat(validate280.err
 errors = vErrors.length;
 }
 }
-if(data.enabled !== undefined){
-if(typeof data.enabled !== "boolean"){
-const err13 = {instancePath:instancePath+"/enabled",schemaPath:"#/properties/enabled/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
+if(data.headers !== undefined){
+let data5 = data.headers;
+const _errs15 = errors;
+let valid5 = true;
+const _errs16 = errors;
+if(Array.isArray(data5)){
+if(data5.length > 20){
+const err13 = {};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -9473,9 +9801,32 @@ vErrors.push(err13);
 errors++;
 }
 }
+var _valid1 = _errs16 === errors;
+errors = _errs15;
+if(vErrors !== null){
+if(_errs15){
+vErrors.length = _errs15;
 }
 else {
-const err14 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+vErrors = null;
+}
+}
+if(_valid1){
+const _errs17 = errors;
+if(Array.isArray(data5)){
+const len1 = data5.length;
+for(let i2=0; i2<len1; i2++){
+if(!(validate287(data5[i2], {instancePath:instancePath+"/headers/" + i2,parentData:data5,parentDataProperty:i2,rootData}))){
+vErrors = vErrors === null ? validate287.errors : vErrors.concat(validate287.errors);
+errors = vErrors.length;
+}
+}
+}
+var _valid1 = _errs17 === errors;
+valid5 = _valid1;
+}
+if(!valid5){
+const err14 = {instancePath:instancePath+"/headers",schemaPath:"#/properties/headers/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema"};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -9484,14 +9835,60 @@ vErrors.push(err14);
 }
 errors++;
 }
-validate282.errors = vErrors;
+if(Array.isArray(data5)){
+if(data5.length > 20){
+const err15 = {instancePath:instancePath+"/headers",schemaPath:"#/properties/headers/maxItems",keyword:"maxItems",params:{limit: 20},message:"must NOT have more than 20 items"};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
+}
+errors++;
+}
+}
+else {
+const err16 = {instancePath:instancePath+"/headers",schemaPath:"#/properties/headers/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
+}
+errors++;
+}
+}
+if(data.enabled !== undefined){
+if(typeof data.enabled !== "boolean"){
+const err17 = {instancePath:instancePath+"/enabled",schemaPath:"#/properties/enabled/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
+if(vErrors === null){
+vErrors = [err17];
+}
+else {
+vErrors.push(err17);
+}
+errors++;
+}
+}
+}
+else {
+const err18 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err18];
+}
+else {
+vErrors.push(err18);
+}
+errors++;
+}
+validate284.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_SendMissed = validate285;
-const schema96 = {"type":"object","required":["since"],"additionalProperties":false,"properties":{"since":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"until":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"rate":{"type":"integer","format":"int32","minimum":1,"maximum":500,"default":50}}};
+const open_openapi_schemas_SendMissed = validate289;
+const schema98 = {"type":"object","required":["since"],"additionalProperties":false,"properties":{"since":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"until":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"rate":{"type":"integer","format":"int32","minimum":1,"maximum":500,"default":50}}};
 
-function validate285(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate289(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9586,14 +9983,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate285.errors = vErrors;
+validate289.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_RetryFailed = validate288;
-const schema97 = {"type":"object","required":["since"],"additionalProperties":false,"properties":{"since":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"rate":{"type":"integer","format":"int32","minimum":1,"maximum":500,"default":50},"event_types":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"},"uniqueItems":true}}}};
+const open_openapi_schemas_RetryFailed = validate292;
+const schema99 = {"type":"object","required":["since"],"additionalProperties":false,"properties":{"since":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"rate":{"type":"integer","format":"int32","minimum":1,"maximum":500,"default":50},"event_types":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"},"uniqueItems":true}}}};
 
-function validate288(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate292(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9786,20 +10183,20 @@ vErrors.push(err12);
 }
 errors++;
 }
-validate288.errors = vErrors;
+validate292.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_200_headers = validate291;
-const schema98 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"link":{"$ref":"/shared/openapi.yaml/components/headers/Link/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
-const schema99 = {"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"};
-const pattern44 = new RegExp("^[A-Za-z0-9._-]{1,128}$", "u");
+const listParticipants_200_headers = validate295;
+const schema100 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"link":{"$ref":"/shared/openapi.yaml/components/headers/Link/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const schema101 = {"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"};
+const pattern48 = new RegExp("^[A-Za-z0-9._-]{1,128}$", "u");
 
-function validate292(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate296(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
-if(!pattern44.test(data)){
+if(!pattern48.test(data)){
 const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
 if(vErrors === null){
 vErrors = [err0];
@@ -9820,18 +10217,18 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate292.errors = vErrors;
+validate296.errors = vErrors;
 return errors === 0;
 }
 
-const schema100 = {"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"};
-const pattern45 = new RegExp("^-?\\d+$", "u");
+const schema102 = {"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"};
+const pattern49 = new RegExp("^-?\\d+$", "u");
 
-function validate294(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate298(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))) && (typeof data !== "string")){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema100.type},message:"must be integer,string"};
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema102.type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -9863,7 +10260,7 @@ errors++;
 }
 }
 if(typeof data === "string"){
-if(!pattern45.test(data)){
+if(!pattern49.test(data)){
 const err3 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err3];
@@ -9874,17 +10271,17 @@ vErrors.push(err3);
 errors++;
 }
 }
-validate294.errors = vErrors;
+validate298.errors = vErrors;
 return errors === 0;
 }
 
-const schema101 = {"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"};
+const schema103 = {"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"};
 
-function validate296(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate300(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))) && (typeof data !== "string")){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema101.type},message:"must be integer,string"};
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema103.type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -9916,7 +10313,7 @@ errors++;
 }
 }
 if(typeof data === "string"){
-if(!pattern45.test(data)){
+if(!pattern49.test(data)){
 const err3 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err3];
@@ -9927,17 +10324,17 @@ vErrors.push(err3);
 errors++;
 }
 }
-validate296.errors = vErrors;
+validate300.errors = vErrors;
 return errors === 0;
 }
 
-const schema102 = {"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"};
+const schema104 = {"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"};
 
-function validate298(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate302(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))) && (typeof data !== "string")){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema102.type},message:"must be integer,string"};
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema104.type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -9959,7 +10356,7 @@ errors++;
 }
 }
 if(typeof data === "string"){
-if(!pattern45.test(data)){
+if(!pattern49.test(data)){
 const err2 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err2];
@@ -9970,83 +10367,19 @@ vErrors.push(err2);
 errors++;
 }
 }
-validate298.errors = vErrors;
-return errors === 0;
-}
-
-const schema103 = {"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"};
-const pattern48 = new RegExp("^\"default\";r=\\d+;t=\\d+$", "u");
-
-function validate300(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data === "string"){
-if(!pattern48.test(data)){
-const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-}
-else {
-const err1 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-validate300.errors = vErrors;
-return errors === 0;
-}
-
-const schema104 = {"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"};
-const pattern49 = new RegExp("^\"default\";q=\\d+;w=\\d+$", "u");
-
-function validate302(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(typeof data === "string"){
-if(!pattern49.test(data)){
-const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-}
-else {
-const err1 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
 validate302.errors = vErrors;
 return errors === 0;
 }
 
-const schema105 = {"type":"string","pattern":"^<[^<>]+>; rel=\"next\"$"};
-const pattern50 = new RegExp("^<[^<>]+>; rel=\"next\"$", "u");
+const schema105 = {"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"};
+const pattern52 = new RegExp("^\"default\";r=\\d+;t=\\d+$", "u");
 
 function validate304(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
-if(!pattern50.test(data)){
-const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^<[^<>]+>; rel=\"next\"$"},message:"must match pattern \""+"^<[^<>]+>; rel=\"next\"$"+"\""};
+if(!pattern52.test(data)){
+const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -10070,8 +10403,72 @@ validate304.errors = vErrors;
 return errors === 0;
 }
 
+const schema106 = {"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"};
+const pattern53 = new RegExp("^\"default\";q=\\d+;w=\\d+$", "u");
 
-function validate291(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate306(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data === "string"){
+if(!pattern53.test(data)){
+const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+}
+else {
+const err1 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate306.errors = vErrors;
+return errors === 0;
+}
+
+const schema107 = {"type":"string","pattern":"^<[^<>]+>; rel=\"next\"$"};
+const pattern54 = new RegExp("^<[^<>]+>; rel=\"next\"$", "u");
+
+function validate308(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data === "string"){
+if(!pattern54.test(data)){
+const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^<[^<>]+>; rel=\"next\"$"},message:"must match pattern \""+"^<[^<>]+>; rel=\"next\"$"+"\""};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+}
+else {
+const err1 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate308.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate295(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10136,44 +10533,44 @@ vErrors.push(err5);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate292(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate292.errors : vErrors.concat(validate292.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate294(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate296(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(!(validate296(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate296.errors : vErrors.concat(validate296.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate298(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate298(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate298.errors : vErrors.concat(validate298.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate300(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate300(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate300.errors : vErrors.concat(validate300.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate302(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate302(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate302.errors : vErrors.concat(validate302.errors);
 errors = vErrors.length;
 }
 }
-if(data.link !== undefined){
-if(!(validate304(data.link, {instancePath:instancePath+"/link",parentData:data,parentDataProperty:"link",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate304(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate304.errors : vErrors.concat(validate304.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate306(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate306.errors : vErrors.concat(validate306.errors);
+errors = vErrors.length;
+}
+}
+if(data.link !== undefined){
+if(!(validate308(data.link, {instancePath:instancePath+"/link",parentData:data,parentDataProperty:"link",rootData}))){
+vErrors = vErrors === null ? validate308.errors : vErrors.concat(validate308.errors);
 errors = vErrors.length;
 }
 }
@@ -10188,16 +10585,16 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate291.errors = vErrors;
+validate295.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ParticipantList = validate306;
-const schema106 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema107 = {"type":"object","required":["id","full_name","email","phone","status","tags","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"full_name":{"type":"string"},"email":{"type":"string","nullable":true},"phone":{"type":"string","nullable":true},"status":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","items":{"type":"string"}},"external_id":{"type":"string","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
-const schema108 = {"type":"string","format":"date-time"};
+const closed_openapi_schemas_ParticipantList = validate310;
+const schema108 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema109 = {"type":"object","required":["id","full_name","email","phone","status","tags","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"full_name":{"type":"string"},"email":{"type":"string","nullable":true},"phone":{"type":"string","nullable":true},"status":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","items":{"type":"string"}},"external_id":{"type":"string","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const schema110 = {"type":"string","format":"date-time"};
 
-function validate310(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate314(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -10222,12 +10619,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate310.errors = vErrors;
+validate314.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate307(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate311(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10322,7 +10719,7 @@ vErrors.push(err8);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema107.properties, key0))){
+if(!(func2.call(schema109.properties, key0))){
 const err9 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err9];
@@ -10425,14 +10822,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate310(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate310(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
@@ -10447,13 +10844,13 @@ vErrors.push(err16);
 }
 errors++;
 }
-validate307.errors = vErrors;
+validate311.errors = vErrors;
 return errors === 0;
 }
 
-const schema109 = {"type":"object","required":["current_page","last_page","per_page","total","allowed_sorts","next_cursor","complete_until"],"properties":{"current_page":{"type":"integer","format":"int32","minimum":1},"last_page":{"type":"integer","format":"int32","minimum":1},"per_page":{"type":"integer","format":"int32","minimum":1,"maximum":100},"total":{"type":"integer","format":"int64","minimum":0},"allowed_sorts":{"type":"array","items":{"type":"string"}},"next_cursor":{"type":"string","nullable":true},"complete_until":{"type":"string","format":"date-time","nullable":true}},"additionalProperties":false};
+const schema111 = {"type":"object","required":["current_page","last_page","per_page","total","allowed_sorts","next_cursor","complete_until"],"properties":{"current_page":{"type":"integer","format":"int32","minimum":1},"last_page":{"type":"integer","format":"int32","minimum":1},"per_page":{"type":"integer","format":"int32","minimum":1,"maximum":100},"total":{"type":"integer","format":"int64","minimum":0},"allowed_sorts":{"type":"array","items":{"type":"string"}},"next_cursor":{"type":"string","nullable":true},"complete_until":{"type":"string","format":"date-time","nullable":true}},"additionalProperties":false};
 
-function validate314(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate318(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10766,12 +11163,12 @@ vErrors.push(err26);
 }
 errors++;
 }
-validate314.errors = vErrors;
+validate318.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate306(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate310(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10812,8 +11209,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate307(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate307.errors : vErrors.concat(validate307.errors);
+if(!(validate311(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate311.errors : vErrors.concat(validate311.errors);
 errors = vErrors.length;
 }
 }
@@ -10830,8 +11227,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate314(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
+if(!(validate318(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate318.errors : vErrors.concat(validate318.errors);
 errors = vErrors.length;
 }
 }
@@ -10846,14 +11243,14 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate306.errors = vErrors;
+validate310.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_400_headers = validate316;
-const schema110 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"}},"required":["x-request-id"]};
+const listParticipants_400_headers = validate320;
+const schema112 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"}},"required":["x-request-id"]};
 
-function validate316(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate320(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10868,8 +11265,8 @@ vErrors.push(err0);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate292(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate292.errors : vErrors.concat(validate292.errors);
+if(!(validate296(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate296.errors : vErrors.concat(validate296.errors);
 errors = vErrors.length;
 }
 }
@@ -10884,14 +11281,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate316.errors = vErrors;
+validate320.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ApiError = validate318;
-const schema111 = {"type":"object","required":["message"],"properties":{"message":{"type":"string","minLength":1}},"additionalProperties":false};
+const closed_openapi_schemas_ApiError = validate322;
+const schema113 = {"type":"object","required":["message"],"properties":{"message":{"type":"string","minLength":1}},"additionalProperties":false};
 
-function validate318(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate322(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10953,15 +11350,15 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate318.errors = vErrors;
+validate322.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_401_headers = validate319;
-const schema112 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"www-authenticate":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","www-authenticate"]};
-const schema113 = {"type":"string"};
+const listParticipants_401_headers = validate323;
+const schema114 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"www-authenticate":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","www-authenticate"]};
+const schema115 = {"type":"string"};
 
-function validate321(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate325(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -10974,12 +11371,12 @@ vErrors.push(err0);
 }
 errors++;
 }
-validate321.errors = vErrors;
+validate325.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate319(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate323(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11004,14 +11401,14 @@ vErrors.push(err1);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate292(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate292.errors : vErrors.concat(validate292.errors);
+if(!(validate296(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate296.errors : vErrors.concat(validate296.errors);
 errors = vErrors.length;
 }
 }
 if(data["www-authenticate"] !== undefined){
-if(!(validate321(data["www-authenticate"], {instancePath:instancePath+"/www-authenticate",parentData:data,parentDataProperty:"www-authenticate",rootData}))){
-vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
+if(!(validate325(data["www-authenticate"], {instancePath:instancePath+"/www-authenticate",parentData:data,parentDataProperty:"www-authenticate",rootData}))){
+vErrors = vErrors === null ? validate325.errors : vErrors.concat(validate325.errors);
 errors = vErrors.length;
 }
 }
@@ -11026,14 +11423,14 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate319.errors = vErrors;
+validate323.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_422_headers = validate323;
-const schema114 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const listParticipants_422_headers = validate327;
+const schema116 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate323(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate327(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11098,38 +11495,38 @@ vErrors.push(err5);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate292(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate292.errors : vErrors.concat(validate292.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate294(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate296(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(!(validate296(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate296.errors : vErrors.concat(validate296.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate298(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate298(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate298.errors : vErrors.concat(validate298.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate300(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate300(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate300.errors : vErrors.concat(validate300.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate302(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate302(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate302.errors : vErrors.concat(validate302.errors);
+errors = vErrors.length;
+}
+}
+if(data.ratelimit !== undefined){
+if(!(validate304(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate304.errors : vErrors.concat(validate304.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate306(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate306.errors : vErrors.concat(validate306.errors);
 errors = vErrors.length;
 }
 }
@@ -11144,14 +11541,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate323.errors = vErrors;
+validate327.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ApiValidationError = validate330;
-const schema115 = {"type":"object","required":["message","errors"],"properties":{"message":{"type":"string","minLength":1},"errors":{"type":"object","minProperties":1,"additionalProperties":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}}},"additionalProperties":false};
+const closed_openapi_schemas_ApiValidationError = validate334;
+const schema117 = {"type":"object","required":["message","errors"],"properties":{"message":{"type":"string","minLength":1},"errors":{"type":"object","minProperties":1,"additionalProperties":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}}},"additionalProperties":false};
 
-function validate330(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate334(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11299,14 +11696,14 @@ vErrors.push(err11);
 }
 errors++;
 }
-validate330.errors = vErrors;
+validate334.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_429_headers = validate331;
-const schema116 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","retry-after","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const listParticipants_429_headers = validate335;
+const schema118 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","retry-after","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate331(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate335(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11381,44 +11778,44 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate292(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate292.errors : vErrors.concat(validate292.errors);
-errors = vErrors.length;
-}
-}
-if(data["retry-after"] !== undefined){
-if(!(validate294(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate294(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate296(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(!(validate296(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate296.errors : vErrors.concat(validate296.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate298(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["retry-after"] !== undefined){
+if(!(validate298(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
 vErrors = vErrors === null ? validate298.errors : vErrors.concat(validate298.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate300(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate298(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate298.errors : vErrors.concat(validate298.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate300(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate300.errors : vErrors.concat(validate300.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate302(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate302(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate302.errors : vErrors.concat(validate302.errors);
+errors = vErrors.length;
+}
+}
+if(data.ratelimit !== undefined){
+if(!(validate304(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate304.errors : vErrors.concat(validate304.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate306(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate306.errors : vErrors.concat(validate306.errors);
 errors = vErrors.length;
 }
 }
@@ -11433,14 +11830,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate331.errors = vErrors;
+validate335.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_503_headers = validate339;
-const schema117 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"}},"required":["x-request-id","retry-after"]};
+const listParticipants_503_headers = validate343;
+const schema119 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"}},"required":["x-request-id","retry-after"]};
 
-function validate339(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate343(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11465,14 +11862,14 @@ vErrors.push(err1);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate292(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate292.errors : vErrors.concat(validate292.errors);
+if(!(validate296(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate296.errors : vErrors.concat(validate296.errors);
 errors = vErrors.length;
 }
 }
 if(data["retry-after"] !== undefined){
-if(!(validate294(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
+if(!(validate298(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
+vErrors = vErrors === null ? validate298.errors : vErrors.concat(validate298.errors);
 errors = vErrors.length;
 }
 }
@@ -11487,20 +11884,20 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate339.errors = vErrors;
+validate343.errors = vErrors;
 return errors === 0;
 }
 
-const createParticipant_201_headers = validate342;
-const schema118 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"location":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","location","etag"]};
-const schema119 = {"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"};
-const pattern51 = new RegExp("^\"[A-Za-z0-9_-]+\"$", "u");
+const createParticipant_201_headers = validate346;
+const schema120 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"location":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","location","etag"]};
+const schema121 = {"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"};
+const pattern55 = new RegExp("^\"[A-Za-z0-9_-]+\"$", "u");
 
-function validate350(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate354(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
-if(!pattern51.test(data)){
+if(!pattern55.test(data)){
 const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^\"[A-Za-z0-9_-]+\"$"},message:"must match pattern \""+"^\"[A-Za-z0-9_-]+\"$"+"\""};
 if(vErrors === null){
 vErrors = [err0];
@@ -11521,13 +11918,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate350.errors = vErrors;
+validate354.errors = vErrors;
 return errors === 0;
 }
 
-const schema120 = {"type":"string","enum":["true"]};
+const schema122 = {"type":"string","enum":["true"]};
 
-function validate352(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate356(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -11541,7 +11938,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "true")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema120.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema122.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -11550,12 +11947,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate352.errors = vErrors;
+validate356.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate342(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate346(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11640,56 +12037,56 @@ vErrors.push(err7);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate292(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate292.errors : vErrors.concat(validate292.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate294(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate296(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(!(validate296(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate296.errors : vErrors.concat(validate296.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate298(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate298(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate298.errors : vErrors.concat(validate298.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate300(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate300(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate300.errors : vErrors.concat(validate300.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate302(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate302(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate302.errors : vErrors.concat(validate302.errors);
 errors = vErrors.length;
 }
 }
+if(data.ratelimit !== undefined){
+if(!(validate304(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate304.errors : vErrors.concat(validate304.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate306(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate306.errors : vErrors.concat(validate306.errors);
+errors = vErrors.length;
+}
+}
 if(data.location !== undefined){
-if(!(validate321(data.location, {instancePath:instancePath+"/location",parentData:data,parentDataProperty:"location",rootData}))){
-vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
+if(!(validate325(data.location, {instancePath:instancePath+"/location",parentData:data,parentDataProperty:"location",rootData}))){
+vErrors = vErrors === null ? validate325.errors : vErrors.concat(validate325.errors);
 errors = vErrors.length;
 }
 }
 if(data.etag !== undefined){
-if(!(validate350(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
-vErrors = vErrors === null ? validate350.errors : vErrors.concat(validate350.errors);
+if(!(validate354(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
+vErrors = vErrors === null ? validate354.errors : vErrors.concat(validate354.errors);
 errors = vErrors.length;
 }
 }
 if(data["idempotent-replayed"] !== undefined){
-if(!(validate352(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
-vErrors = vErrors === null ? validate352.errors : vErrors.concat(validate352.errors);
+if(!(validate356(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
+vErrors = vErrors === null ? validate356.errors : vErrors.concat(validate356.errors);
 errors = vErrors.length;
 }
 }
@@ -11704,16 +12101,16 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate342.errors = vErrors;
+validate346.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Participant = validate307;
+const closed_openapi_schemas_Participant = validate311;
 
-const createParticipant_409_headers = validate354;
-const schema121 = {"type":"object","properties":{"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["retry-after","x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const createParticipant_409_headers = validate358;
+const schema123 = {"type":"object","properties":{"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["retry-after","x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate354(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate358(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11788,44 +12185,44 @@ vErrors.push(err6);
 errors++;
 }
 if(data["retry-after"] !== undefined){
-if(!(validate294(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-request-id"] !== undefined){
-if(!(validate292(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate292.errors : vErrors.concat(validate292.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate294(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate296(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
-vErrors = vErrors === null ? validate296.errors : vErrors.concat(validate296.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate298(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(!(validate298(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
 vErrors = vErrors === null ? validate298.errors : vErrors.concat(validate298.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate300(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-request-id"] !== undefined){
+if(!(validate296(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate296.errors : vErrors.concat(validate296.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate298(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate298.errors : vErrors.concat(validate298.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate300(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate300.errors : vErrors.concat(validate300.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate302(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate302(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate302.errors : vErrors.concat(validate302.errors);
+errors = vErrors.length;
+}
+}
+if(data.ratelimit !== undefined){
+if(!(validate304(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate304.errors : vErrors.concat(validate304.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate306(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate306.errors : vErrors.concat(validate306.errors);
 errors = vErrors.length;
 }
 }
@@ -11840,14 +12237,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate354.errors = vErrors;
+validate358.errors = vErrors;
 return errors === 0;
 }
 
-const createParticipant_415_headers = validate362;
-const schema122 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"accept":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","accept"]};
+const createParticipant_415_headers = validate366;
+const schema124 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"accept":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","accept"]};
 
-function validate362(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate366(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11922,44 +12319,44 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate292(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate292.errors : vErrors.concat(validate292.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate294(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate296(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(!(validate296(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate296.errors : vErrors.concat(validate296.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate298(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate298(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate298.errors : vErrors.concat(validate298.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate300(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate300(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate300.errors : vErrors.concat(validate300.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate302(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate302(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate302.errors : vErrors.concat(validate302.errors);
 errors = vErrors.length;
 }
 }
+if(data.ratelimit !== undefined){
+if(!(validate304(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate304.errors : vErrors.concat(validate304.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate306(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate306.errors : vErrors.concat(validate306.errors);
+errors = vErrors.length;
+}
+}
 if(data.accept !== undefined){
-if(!(validate321(data.accept, {instancePath:instancePath+"/accept",parentData:data,parentDataProperty:"accept",rootData}))){
-vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
+if(!(validate325(data.accept, {instancePath:instancePath+"/accept",parentData:data,parentDataProperty:"accept",rootData}))){
+vErrors = vErrors === null ? validate325.errors : vErrors.concat(validate325.errors);
 errors = vErrors.length;
 }
 }
@@ -11974,15 +12371,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate362.errors = vErrors;
+validate366.errors = vErrors;
 return errors === 0;
 }
 
-const createParticipant_503_headers = validate370;
-const schema123 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-change-outcome":{"$ref":"/shared/openapi.yaml/components/headers/X-Change-Outcome/schema"}},"required":["x-request-id","retry-after","x-change-outcome"]};
-const schema124 = {"type":"string","enum":["none","unknown"]};
+const createParticipant_503_headers = validate374;
+const schema125 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-change-outcome":{"$ref":"/shared/openapi.yaml/components/headers/X-Change-Outcome/schema"}},"required":["x-request-id","retry-after","x-change-outcome"]};
+const schema126 = {"type":"string","enum":["none","unknown"]};
 
-function validate373(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate377(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -11996,7 +12393,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "none") || (data === "unknown"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema124.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema126.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -12005,12 +12402,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate373.errors = vErrors;
+validate377.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate370(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate374(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12045,20 +12442,20 @@ vErrors.push(err2);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate292(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate292.errors : vErrors.concat(validate292.errors);
+if(!(validate296(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate296.errors : vErrors.concat(validate296.errors);
 errors = vErrors.length;
 }
 }
 if(data["retry-after"] !== undefined){
-if(!(validate294(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
+if(!(validate298(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
+vErrors = vErrors === null ? validate298.errors : vErrors.concat(validate298.errors);
 errors = vErrors.length;
 }
 }
 if(data["x-change-outcome"] !== undefined){
-if(!(validate373(data["x-change-outcome"], {instancePath:instancePath+"/x-change-outcome",parentData:data,parentDataProperty:"x-change-outcome",rootData}))){
-vErrors = vErrors === null ? validate373.errors : vErrors.concat(validate373.errors);
+if(!(validate377(data["x-change-outcome"], {instancePath:instancePath+"/x-change-outcome",parentData:data,parentDataProperty:"x-change-outcome",rootData}))){
+vErrors = vErrors === null ? validate377.errors : vErrors.concat(validate377.errors);
 errors = vErrors.length;
 }
 }
@@ -12073,14 +12470,14 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate370.errors = vErrors;
+validate374.errors = vErrors;
 return errors === 0;
 }
 
-const batchParticipants_200_headers = validate375;
-const schema125 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const batchParticipants_200_headers = validate379;
+const schema127 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate375(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate379(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12145,44 +12542,44 @@ vErrors.push(err5);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate292(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate292.errors : vErrors.concat(validate292.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate294(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate296(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(!(validate296(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate296.errors : vErrors.concat(validate296.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate298(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate298(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate298.errors : vErrors.concat(validate298.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate300(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate300(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate300.errors : vErrors.concat(validate300.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate302(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate302(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate302.errors : vErrors.concat(validate302.errors);
 errors = vErrors.length;
 }
 }
+if(data.ratelimit !== undefined){
+if(!(validate304(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate304.errors : vErrors.concat(validate304.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate306(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate306.errors : vErrors.concat(validate306.errors);
+errors = vErrors.length;
+}
+}
 if(data["idempotent-replayed"] !== undefined){
-if(!(validate352(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
-vErrors = vErrors === null ? validate352.errors : vErrors.concat(validate352.errors);
+if(!(validate356(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
+vErrors = vErrors === null ? validate356.errors : vErrors.concat(validate356.errors);
 errors = vErrors.length;
 }
 }
@@ -12197,16 +12594,16 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate375.errors = vErrors;
+validate379.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ParticipantBatchResult = validate383;
-const schema126 = {"type":"object","required":["results"],"properties":{"results":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantItemResult"}}},"additionalProperties":false};
-const schema127 = {"type":"object","required":["status"],"properties":{"status":{"$ref":"/closed/openapi.yaml/components/schemas/ItemStatus"},"record":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"},"message":{"$ref":"/shared/openapi.yaml/components/parameters/PageAfter/schema"},"errors":{"$ref":"/closed/openapi.yaml/components/schemas/ItemErrors"}},"additionalProperties":false};
-const schema128 = {"type":"integer","format":"int32","minimum":200,"maximum":599};
+const closed_openapi_schemas_ParticipantBatchResult = validate387;
+const schema128 = {"type":"object","required":["results"],"properties":{"results":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantItemResult"}}},"additionalProperties":false};
+const schema129 = {"type":"object","required":["status"],"properties":{"status":{"$ref":"/closed/openapi.yaml/components/schemas/ItemStatus"},"record":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"},"message":{"$ref":"/shared/openapi.yaml/components/parameters/PageAfter/schema"},"errors":{"$ref":"/closed/openapi.yaml/components/schemas/ItemErrors"}},"additionalProperties":false};
+const schema130 = {"type":"integer","format":"int32","minimum":200,"maximum":599};
 
-function validate385(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate389(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))){
@@ -12251,13 +12648,13 @@ vErrors.push(err3);
 errors++;
 }
 }
-validate385.errors = vErrors;
+validate389.errors = vErrors;
 return errors === 0;
 }
 
-const schema129 = {"type":"object","minProperties":1,"additionalProperties":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}};
+const schema131 = {"type":"object","minProperties":1,"additionalProperties":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}};
 
-function validate389(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate393(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12333,12 +12730,12 @@ vErrors.push(err5);
 }
 errors++;
 }
-validate389.errors = vErrors;
+validate393.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate384(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate388(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12365,14 +12762,14 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate385(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate385.errors : vErrors.concat(validate385.errors);
+if(!(validate389(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate389.errors : vErrors.concat(validate389.errors);
 errors = vErrors.length;
 }
 }
 if(data.record !== undefined){
-if(!(validate307(data.record, {instancePath:instancePath+"/record",parentData:data,parentDataProperty:"record",rootData}))){
-vErrors = vErrors === null ? validate307.errors : vErrors.concat(validate307.errors);
+if(!(validate311(data.record, {instancePath:instancePath+"/record",parentData:data,parentDataProperty:"record",rootData}))){
+vErrors = vErrors === null ? validate311.errors : vErrors.concat(validate311.errors);
 errors = vErrors.length;
 }
 }
@@ -12383,8 +12780,8 @@ errors = vErrors.length;
 }
 }
 if(data.errors !== undefined){
-if(!(validate389(data.errors, {instancePath:instancePath+"/errors",parentData:data,parentDataProperty:"errors",rootData}))){
-vErrors = vErrors === null ? validate389.errors : vErrors.concat(validate389.errors);
+if(!(validate393(data.errors, {instancePath:instancePath+"/errors",parentData:data,parentDataProperty:"errors",rootData}))){
+vErrors = vErrors === null ? validate393.errors : vErrors.concat(validate393.errors);
 errors = vErrors.length;
 }
 }
@@ -12399,12 +12796,12 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate384.errors = vErrors;
+validate388.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate383(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate387(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12435,8 +12832,8 @@ let data0 = data.results;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate384(data0[i0], {instancePath:instancePath+"/results/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
+if(!(validate388(data0[i0], {instancePath:instancePath+"/results/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate388.errors : vErrors.concat(validate388.errors);
 errors = vErrors.length;
 }
 }
@@ -12463,14 +12860,14 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate383.errors = vErrors;
+validate387.errors = vErrors;
 return errors === 0;
 }
 
-const getParticipant_200_headers = validate392;
-const schema130 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","etag"]};
+const getParticipant_200_headers = validate396;
+const schema132 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","etag"]};
 
-function validate392(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate396(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12545,44 +12942,44 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate292(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate292.errors : vErrors.concat(validate292.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate294(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate296(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(!(validate296(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate296.errors : vErrors.concat(validate296.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate298(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate298(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate298.errors : vErrors.concat(validate298.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate300(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate300(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate300.errors : vErrors.concat(validate300.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate302(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate302(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate302.errors : vErrors.concat(validate302.errors);
 errors = vErrors.length;
 }
 }
+if(data.ratelimit !== undefined){
+if(!(validate304(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate304.errors : vErrors.concat(validate304.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate306(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate306.errors : vErrors.concat(validate306.errors);
+errors = vErrors.length;
+}
+}
 if(data.etag !== undefined){
-if(!(validate350(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
-vErrors = vErrors === null ? validate350.errors : vErrors.concat(validate350.errors);
+if(!(validate354(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
+vErrors = vErrors === null ? validate354.errors : vErrors.concat(validate354.errors);
 errors = vErrors.length;
 }
 }
@@ -12597,15 +12994,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate392.errors = vErrors;
+validate396.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_TaskList = validate400;
-const schema131 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Task"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema132 = {"type":"object","required":["id","title","description","status","participant_id","due_at","completed_at","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"external_id":{"$ref":"/open/openapi.yaml/components/schemas/ExternalId"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const closed_openapi_schemas_TaskList = validate404;
+const schema133 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Task"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema134 = {"type":"object","required":["id","title","description","status","participant_id","due_at","completed_at","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"external_id":{"$ref":"/open/openapi.yaml/components/schemas/ExternalId"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
 
-function validate401(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate405(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12710,7 +13107,7 @@ vErrors.push(err9);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema132.properties, key0))){
+if(!(func2.call(schema134.properties, key0))){
 const err10 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err10];
@@ -12839,14 +13236,14 @@ errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate310(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate310(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
@@ -12861,12 +13258,12 @@ vErrors.push(err19);
 }
 errors++;
 }
-validate401.errors = vErrors;
+validate405.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate400(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate404(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12907,8 +13304,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate401(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate401.errors : vErrors.concat(validate401.errors);
+if(!(validate405(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate405.errors : vErrors.concat(validate405.errors);
 errors = vErrors.length;
 }
 }
@@ -12925,8 +13322,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate314(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
+if(!(validate318(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate318.errors : vErrors.concat(validate318.errors);
 errors = vErrors.length;
 }
 }
@@ -12941,19 +13338,19 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate400.errors = vErrors;
+validate404.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Task = validate401;
+const closed_openapi_schemas_Task = validate405;
 
-const closed_openapi_schemas_JobList = validate409;
-const schema133 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Job"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema134 = {"type":"object","required":["id","title","description","status","screening_questions","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningQuestion"}}},"external_id":{"$ref":"/open/openapi.yaml/components/schemas/ExternalId"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
-const schema135 = {"if":{"type":"object","properties":{"operator":{"enum":["equals"]}},"required":["operator"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/EqualsQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["at_least","at_most"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/NumberQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["one_of"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/OneOfQuestion"},"else":{"type":"object","properties":{"operator":{"enum":["equals","at_least","at_most","one_of"]}},"required":["operator"]}}}};
-const schema136 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/EqualsOperator"},"expected":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}};
+const closed_openapi_schemas_JobList = validate413;
+const schema135 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Job"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema136 = {"type":"object","required":["id","title","description","status","screening_questions","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningQuestion"}}},"external_id":{"$ref":"/open/openapi.yaml/components/schemas/ExternalId"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const schema137 = {"if":{"type":"object","properties":{"operator":{"enum":["equals"]}},"required":["operator"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/EqualsQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["at_least","at_most"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/NumberQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["one_of"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/OneOfQuestion"},"else":{"type":"object","properties":{"operator":{"enum":["equals","at_least","at_most","one_of"]}},"required":["operator"]}}}};
+const schema138 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/EqualsOperator"},"expected":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}};
 
-function validate414(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate418(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13118,12 +13515,12 @@ vErrors.push(err12);
 }
 errors++;
 }
-validate414.errors = vErrors;
+validate418.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate413(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate417(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 const _errs0 = errors;
@@ -13181,8 +13578,8 @@ vErrors = null;
 let ifClause0;
 if(_valid0){
 const _errs4 = errors;
-if(!(validate414(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate414.errors : vErrors.concat(validate414.errors);
+if(!(validate418(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate418.errors : vErrors.concat(validate418.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs4 === errors;
@@ -13336,7 +13733,7 @@ errors++;
 if(data.operator !== undefined){
 let data3 = data.operator;
 if(!((((data3 === "equals") || (data3 === "at_least")) || (data3 === "at_most")) || (data3 === "one_of"))){
-const err10 = {instancePath:instancePath+"/operator",schemaPath:"#/else/else/else/properties/operator/enum",keyword:"enum",params:{allowedValues: schema135.else.else.else.properties.operator.enum},message:"must be equal to one of the allowed values"};
+const err10 = {instancePath:instancePath+"/operator",schemaPath:"#/else/else/else/properties/operator/enum",keyword:"enum",params:{allowedValues: schema137.else.else.else.properties.operator.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -13399,12 +13796,12 @@ vErrors.push(err14);
 }
 errors++;
 }
-validate413.errors = vErrors;
+validate417.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate410(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate414(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13568,8 +13965,8 @@ const _errs12 = errors;
 if(Array.isArray(data4)){
 const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate413(data4[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate413.errors : vErrors.concat(validate413.errors);
+if(!(validate417(data4[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate417.errors : vErrors.concat(validate417.errors);
 errors = vErrors.length;
 }
 }
@@ -13617,14 +14014,14 @@ errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate310(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate310(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
@@ -13639,12 +14036,12 @@ vErrors.push(err15);
 }
 errors++;
 }
-validate410.errors = vErrors;
+validate414.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate409(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate413(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13685,8 +14082,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate410(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate410.errors : vErrors.concat(validate410.errors);
+if(!(validate414(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate414.errors : vErrors.concat(validate414.errors);
 errors = vErrors.length;
 }
 }
@@ -13703,8 +14100,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate314(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
+if(!(validate318(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate318.errors : vErrors.concat(validate318.errors);
 errors = vErrors.length;
 }
 }
@@ -13719,18 +14116,18 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate409.errors = vErrors;
+validate413.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Job = validate410;
+const closed_openapi_schemas_Job = validate414;
 
-const closed_openapi_schemas_JobApplicationList = validate427;
-const schema137 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplication"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema138 = {"type":"object","required":["id","job_id","participant_id","status","answers","screening_outcome","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"},"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"},"external_id":{"$ref":"/open/openapi.yaml/components/schemas/ExternalId"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
-const schema139 = {"type":"string","nullable":true,"enum":["meets_all","missing_must_have","missing_nice_to_have",null]};
+const closed_openapi_schemas_JobApplicationList = validate431;
+const schema139 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplication"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema140 = {"type":"object","required":["id","job_id","participant_id","status","answers","screening_outcome","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"},"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"},"external_id":{"$ref":"/open/openapi.yaml/components/schemas/ExternalId"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const schema141 = {"type":"string","nullable":true,"enum":["meets_all","missing_must_have","missing_nice_to_have",null]};
 
-function validate432(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate436(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((typeof data !== "string") && (data !== null)){
@@ -13744,7 +14141,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "meets_all") || (data === "missing_must_have")) || (data === "missing_nice_to_have")) || (data === null))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema139.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema141.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -13753,12 +14150,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate432.errors = vErrors;
+validate436.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate428(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate432(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13853,7 +14250,7 @@ vErrors.push(err8);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema138.properties, key0))){
+if(!(func2.call(schema140.properties, key0))){
 const err9 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err9];
@@ -13933,8 +14330,8 @@ errors = vErrors.length;
 }
 }
 if(data.screening_outcome !== undefined){
-if(!(validate432(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
-vErrors = vErrors === null ? validate432.errors : vErrors.concat(validate432.errors);
+if(!(validate436(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
+vErrors = vErrors === null ? validate436.errors : vErrors.concat(validate436.errors);
 errors = vErrors.length;
 }
 }
@@ -13945,14 +14342,14 @@ errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate310(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate310(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
@@ -13967,12 +14364,12 @@ vErrors.push(err14);
 }
 errors++;
 }
-validate428.errors = vErrors;
+validate432.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate427(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate431(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14013,8 +14410,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate428(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate428.errors : vErrors.concat(validate428.errors);
+if(!(validate432(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate432.errors : vErrors.concat(validate432.errors);
 errors = vErrors.length;
 }
 }
@@ -14031,8 +14428,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate314(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
+if(!(validate318(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate318.errors : vErrors.concat(validate318.errors);
 errors = vErrors.length;
 }
 }
@@ -14047,17 +14444,17 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate427.errors = vErrors;
+validate431.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_JobApplication = validate428;
+const closed_openapi_schemas_JobApplication = validate432;
 
-const closed_openapi_schemas_ExportList = validate439;
-const schema140 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Export"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema141 = {"type":"object","required":["id","resource","format","filters","columns","status","row_count","byte_size","sha256","error","completed_at","expires_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/open/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/open/openapi.yaml/components/schemas/ExportFilters"},"columns":{"$ref":"/open/openapi.yaml/components/schemas/ExportColumns"},"status":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"},"row_count":{"type":"integer","format":"int64","nullable":true},"byte_size":{"type":"integer","format":"int64","nullable":true},"sha256":{"type":"string","nullable":true},"error":{"type":"string","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"expires_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const closed_openapi_schemas_ExportList = validate443;
+const schema142 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Export"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema143 = {"type":"object","required":["id","resource","format","filters","columns","status","row_count","byte_size","sha256","error","completed_at","expires_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/open/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/open/openapi.yaml/components/schemas/ExportFilters"},"columns":{"$ref":"/open/openapi.yaml/components/schemas/ExportColumns"},"status":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"},"row_count":{"type":"integer","format":"int64","nullable":true},"byte_size":{"type":"integer","format":"int64","nullable":true},"sha256":{"type":"string","nullable":true},"error":{"type":"string","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"expires_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
 
-function validate440(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate444(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14202,7 +14599,7 @@ vErrors.push(err13);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema141.properties, key0))){
+if(!(func2.call(schema143.properties, key0))){
 const err14 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err14];
@@ -14376,14 +14773,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate310(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate310(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
@@ -14398,12 +14795,12 @@ vErrors.push(err25);
 }
 errors++;
 }
-validate440.errors = vErrors;
+validate444.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate439(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate443(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14444,8 +14841,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate440(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate440.errors : vErrors.concat(validate440.errors);
+if(!(validate444(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate444.errors : vErrors.concat(validate444.errors);
 errors = vErrors.length;
 }
 }
@@ -14462,8 +14859,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate314(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
+if(!(validate318(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate318.errors : vErrors.concat(validate318.errors);
 errors = vErrors.length;
 }
 }
@@ -14478,22 +14875,22 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate439.errors = vErrors;
+validate443.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Export = validate440;
+const closed_openapi_schemas_Export = validate444;
 
-const getExportFile_200_headers = validate451;
-const schema142 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"content-disposition":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"},"repr-digest":{"$ref":"/shared/openapi.yaml/components/headers/Repr-Digest/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition","repr-digest"]};
-const schema143 = {"type":"string","pattern":"^sha-256=:[A-Za-z0-9+/]{43}=:$"};
-const pattern54 = new RegExp("^sha-256=:[A-Za-z0-9+/]{43}=:$", "u");
+const getExportFile_200_headers = validate455;
+const schema144 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"content-disposition":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"},"repr-digest":{"$ref":"/shared/openapi.yaml/components/headers/Repr-Digest/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition","repr-digest"]};
+const schema145 = {"type":"string","pattern":"^sha-256=:[A-Za-z0-9+/]{43}=:$"};
+const pattern58 = new RegExp("^sha-256=:[A-Za-z0-9+/]{43}=:$", "u");
 
-function validate459(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate463(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
-if(!pattern54.test(data)){
+if(!pattern58.test(data)){
 const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^sha-256=:[A-Za-z0-9+/]{43}=:$"},message:"must match pattern \""+"^sha-256=:[A-Za-z0-9+/]{43}=:$"+"\""};
 if(vErrors === null){
 vErrors = [err0];
@@ -14514,12 +14911,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate459.errors = vErrors;
+validate463.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate451(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate455(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14604,50 +15001,50 @@ vErrors.push(err7);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate292(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate292.errors : vErrors.concat(validate292.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate294(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate296(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(!(validate296(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate296.errors : vErrors.concat(validate296.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate298(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate298(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate298.errors : vErrors.concat(validate298.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate300(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate300(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate300.errors : vErrors.concat(validate300.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate302(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate302(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate302.errors : vErrors.concat(validate302.errors);
 errors = vErrors.length;
 }
 }
+if(data.ratelimit !== undefined){
+if(!(validate304(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate304.errors : vErrors.concat(validate304.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate306(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate306.errors : vErrors.concat(validate306.errors);
+errors = vErrors.length;
+}
+}
 if(data["content-disposition"] !== undefined){
-if(!(validate321(data["content-disposition"], {instancePath:instancePath+"/content-disposition",parentData:data,parentDataProperty:"content-disposition",rootData}))){
-vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
+if(!(validate325(data["content-disposition"], {instancePath:instancePath+"/content-disposition",parentData:data,parentDataProperty:"content-disposition",rootData}))){
+vErrors = vErrors === null ? validate325.errors : vErrors.concat(validate325.errors);
 errors = vErrors.length;
 }
 }
 if(data["repr-digest"] !== undefined){
-if(!(validate459(data["repr-digest"], {instancePath:instancePath+"/repr-digest",parentData:data,parentDataProperty:"repr-digest",rootData}))){
-vErrors = vErrors === null ? validate459.errors : vErrors.concat(validate459.errors);
+if(!(validate463(data["repr-digest"], {instancePath:instancePath+"/repr-digest",parentData:data,parentDataProperty:"repr-digest",rootData}))){
+vErrors = vErrors === null ? validate463.errors : vErrors.concat(validate463.errors);
 errors = vErrors.length;
 }
 }
@@ -14662,15 +15059,15 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate451.errors = vErrors;
+validate455.errors = vErrors;
 return errors === 0;
 }
 
-const getExportFile_200_body = validate461;
-const schema144 = {"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/ExportedRecord"}};
-const schema145 = {"type":"object","additionalProperties":true};
+const getExportFile_200_body = validate465;
+const schema146 = {"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/ExportedRecord"}};
+const schema147 = {"type":"object","additionalProperties":true};
 
-function validate462(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate466(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14685,19 +15082,19 @@ vErrors.push(err0);
 }
 errors++;
 }
-validate462.errors = vErrors;
+validate466.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate461(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate465(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(Array.isArray(data)){
 const len0 = data.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate462(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate462.errors : vErrors.concat(validate462.errors);
+if(!(validate466(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate466.errors : vErrors.concat(validate466.errors);
 errors = vErrors.length;
 }
 }
@@ -14712,16 +15109,16 @@ vErrors.push(err0);
 }
 errors++;
 }
-validate461.errors = vErrors;
+validate465.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ImportList = validate464;
-const schema146 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Import"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema147 = {"type":"object","required":["id","resource","mode","format","dry_run","status","row_count","created_count","updated_count","unchanged_count","refused_count","byte_size","error","completed_at","expires_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"mode":{"$ref":"/open/openapi.yaml/components/schemas/ImportMode"},"format":{"$ref":"/closed/openapi.yaml/components/schemas/ImportFormat"},"dry_run":{"type":"boolean"},"status":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"},"row_count":{"type":"integer","format":"int64","nullable":true},"created_count":{"type":"integer","format":"int64"},"updated_count":{"type":"integer","format":"int64"},"unchanged_count":{"type":"integer","format":"int64"},"refused_count":{"type":"integer","format":"int64"},"byte_size":{"type":"integer","format":"int64"},"error":{"type":"string","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"expires_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
-const schema148 = {"type":"string","enum":["csv","ndjson"]};
+const closed_openapi_schemas_ImportList = validate468;
+const schema148 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Import"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema149 = {"type":"object","required":["id","resource","mode","format","dry_run","status","row_count","created_count","updated_count","unchanged_count","refused_count","byte_size","error","completed_at","expires_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"mode":{"$ref":"/open/openapi.yaml/components/schemas/ImportMode"},"format":{"$ref":"/closed/openapi.yaml/components/schemas/ImportFormat"},"dry_run":{"type":"boolean"},"status":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"},"row_count":{"type":"integer","format":"int64","nullable":true},"created_count":{"type":"integer","format":"int64"},"updated_count":{"type":"integer","format":"int64"},"unchanged_count":{"type":"integer","format":"int64"},"refused_count":{"type":"integer","format":"int64"},"byte_size":{"type":"integer","format":"int64"},"error":{"type":"string","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"expires_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const schema150 = {"type":"string","enum":["csv","ndjson"]};
 
-function validate469(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate473(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -14735,7 +15132,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "csv") || (data === "ndjson"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema148.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema150.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -14744,12 +15141,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate469.errors = vErrors;
+validate473.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate465(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate469(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14924,7 +15321,7 @@ vErrors.push(err16);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema147.properties, key0))){
+if(!(func2.call(schema149.properties, key0))){
 const err17 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err17];
@@ -14954,8 +15351,8 @@ errors = vErrors.length;
 }
 }
 if(data.format !== undefined){
-if(!(validate469(data.format, {instancePath:instancePath+"/format",parentData:data,parentDataProperty:"format",rootData}))){
-vErrors = vErrors === null ? validate469.errors : vErrors.concat(validate469.errors);
+if(!(validate473(data.format, {instancePath:instancePath+"/format",parentData:data,parentDataProperty:"format",rootData}))){
+vErrors = vErrors === null ? validate473.errors : vErrors.concat(validate473.errors);
 errors = vErrors.length;
 }
 }
@@ -15191,14 +15588,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate310(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate310(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
@@ -15213,12 +15610,12 @@ vErrors.push(err36);
 }
 errors++;
 }
-validate465.errors = vErrors;
+validate469.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate464(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate468(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15259,8 +15656,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate465(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate465.errors : vErrors.concat(validate465.errors);
+if(!(validate469(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate469.errors : vErrors.concat(validate469.errors);
 errors = vErrors.length;
 }
 }
@@ -15277,8 +15674,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate314(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
+if(!(validate318(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate318.errors : vErrors.concat(validate318.errors);
 errors = vErrors.length;
 }
 }
@@ -15293,16 +15690,16 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate464.errors = vErrors;
+validate468.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Import = validate465;
+const closed_openapi_schemas_Import = validate469;
 
-const getImportErrors_200_headers = validate476;
-const schema149 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"content-disposition":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition"]};
+const getImportErrors_200_headers = validate480;
+const schema151 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"content-disposition":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition"]};
 
-function validate476(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate480(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15377,44 +15774,44 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate292(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate292.errors : vErrors.concat(validate292.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate294(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate296(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(!(validate296(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate296.errors : vErrors.concat(validate296.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate298(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate298(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate298.errors : vErrors.concat(validate298.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate300(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate300(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate300.errors : vErrors.concat(validate300.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate302(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate302(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate302.errors : vErrors.concat(validate302.errors);
 errors = vErrors.length;
 }
 }
+if(data.ratelimit !== undefined){
+if(!(validate304(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate304.errors : vErrors.concat(validate304.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate306(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate306.errors : vErrors.concat(validate306.errors);
+errors = vErrors.length;
+}
+}
 if(data["content-disposition"] !== undefined){
-if(!(validate321(data["content-disposition"], {instancePath:instancePath+"/content-disposition",parentData:data,parentDataProperty:"content-disposition",rootData}))){
-vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
+if(!(validate325(data["content-disposition"], {instancePath:instancePath+"/content-disposition",parentData:data,parentDataProperty:"content-disposition",rootData}))){
+vErrors = vErrors === null ? validate325.errors : vErrors.concat(validate325.errors);
 errors = vErrors.length;
 }
 }
@@ -15429,15 +15826,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate476.errors = vErrors;
+validate480.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_PaymentList = validate484;
-const schema150 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Payment"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema151 = {"type":"object","required":["id","participant_id","task_id","amount_minor","currency","status","note","paid_at","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64"},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true},"paid_at":{"type":"string","format":"date-time","nullable":true},"external_id":{"$ref":"/open/openapi.yaml/components/schemas/ExternalId"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const closed_openapi_schemas_PaymentList = validate488;
+const schema152 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Payment"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema153 = {"type":"object","required":["id","participant_id","task_id","amount_minor","currency","status","note","paid_at","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64"},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true},"paid_at":{"type":"string","format":"date-time","nullable":true},"external_id":{"$ref":"/open/openapi.yaml/components/schemas/ExternalId"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
 
-function validate485(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate489(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15552,7 +15949,7 @@ vErrors.push(err10);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema151.properties, key0))){
+if(!(func2.call(schema153.properties, key0))){
 const err11 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err11];
@@ -15701,14 +16098,14 @@ errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate310(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate310(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
@@ -15723,12 +16120,12 @@ vErrors.push(err21);
 }
 errors++;
 }
-validate485.errors = vErrors;
+validate489.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate484(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate488(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15769,8 +16166,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate485(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate485.errors : vErrors.concat(validate485.errors);
+if(!(validate489(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate489.errors : vErrors.concat(validate489.errors);
 errors = vErrors.length;
 }
 }
@@ -15787,8 +16184,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate314(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
+if(!(validate318(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate318.errors : vErrors.concat(validate318.errors);
 errors = vErrors.length;
 }
 }
@@ -15803,17 +16200,17 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate484.errors = vErrors;
+validate488.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Payment = validate485;
+const closed_openapi_schemas_Payment = validate489;
 
-const closed_openapi_schemas_WebhookList = validate494;
-const schema152 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Webhook"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema153 = {"type":"object","required":["id","url","description","event_types","ordering","enabled","disabled_at","secret","has_next_secret","next_secret","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"url":{"type":"string"},"description":{"type":"string"},"event_types":{"type":"array","items":{"$ref":"/open/openapi.yaml/components/schemas/WebhookEventType"}},"ordering":{"$ref":"/open/openapi.yaml/components/schemas/NewWebhookOrdering"},"enabled":{"type":"boolean"},"disabled_at":{"type":"string","format":"date-time","nullable":true},"secret":{"type":"string","nullable":true},"has_next_secret":{"type":"boolean"},"next_secret":{"type":"string","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const closed_openapi_schemas_WebhookList = validate498;
+const schema154 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Webhook"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema155 = {"type":"object","required":["id","url","description","event_types","ordering","header_names","enabled","disabled_at","secret","has_next_secret","next_secret","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"url":{"type":"string"},"description":{"type":"string"},"event_types":{"type":"array","items":{"$ref":"/open/openapi.yaml/components/schemas/WebhookEventType"}},"ordering":{"$ref":"/open/openapi.yaml/components/schemas/NewWebhookOrdering"},"header_names":{"type":"array","items":{"type":"string"}},"enabled":{"type":"boolean"},"disabled_at":{"type":"string","format":"date-time","nullable":true},"secret":{"type":"string","nullable":true},"has_next_secret":{"type":"boolean"},"next_secret":{"type":"string","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
 
-function validate495(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate499(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15867,8 +16264,8 @@ vErrors.push(err4);
 }
 errors++;
 }
-if(data.enabled === undefined){
-const err5 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "enabled"},message:"must have required property '"+"enabled"+"'"};
+if(data.header_names === undefined){
+const err5 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "header_names"},message:"must have required property '"+"header_names"+"'"};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -15877,8 +16274,8 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(data.disabled_at === undefined){
-const err6 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "disabled_at"},message:"must have required property '"+"disabled_at"+"'"};
+if(data.enabled === undefined){
+const err6 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "enabled"},message:"must have required property '"+"enabled"+"'"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -15887,8 +16284,8 @@ vErrors.push(err6);
 }
 errors++;
 }
-if(data.secret === undefined){
-const err7 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "secret"},message:"must have required property '"+"secret"+"'"};
+if(data.disabled_at === undefined){
+const err7 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "disabled_at"},message:"must have required property '"+"disabled_at"+"'"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -15897,8 +16294,8 @@ vErrors.push(err7);
 }
 errors++;
 }
-if(data.has_next_secret === undefined){
-const err8 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "has_next_secret"},message:"must have required property '"+"has_next_secret"+"'"};
+if(data.secret === undefined){
+const err8 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "secret"},message:"must have required property '"+"secret"+"'"};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -15907,8 +16304,8 @@ vErrors.push(err8);
 }
 errors++;
 }
-if(data.next_secret === undefined){
-const err9 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "next_secret"},message:"must have required property '"+"next_secret"+"'"};
+if(data.has_next_secret === undefined){
+const err9 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "has_next_secret"},message:"must have required property '"+"has_next_secret"+"'"};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -15917,8 +16314,8 @@ vErrors.push(err9);
 }
 errors++;
 }
-if(data.created_at === undefined){
-const err10 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "created_at"},message:"must have required property '"+"created_at"+"'"};
+if(data.next_secret === undefined){
+const err10 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "next_secret"},message:"must have required property '"+"next_secret"+"'"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -15927,8 +16324,8 @@ vErrors.push(err10);
 }
 errors++;
 }
-if(data.updated_at === undefined){
-const err11 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "updated_at"},message:"must have required property '"+"updated_at"+"'"};
+if(data.created_at === undefined){
+const err11 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "created_at"},message:"must have required property '"+"created_at"+"'"};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -15937,14 +16334,24 @@ vErrors.push(err11);
 }
 errors++;
 }
-for(const key0 in data){
-if(!(func2.call(schema153.properties, key0))){
-const err12 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(data.updated_at === undefined){
+const err12 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "updated_at"},message:"must have required property '"+"updated_at"+"'"};
 if(vErrors === null){
 vErrors = [err12];
 }
 else {
 vErrors.push(err12);
+}
+errors++;
+}
+for(const key0 in data){
+if(!(func2.call(schema155.properties, key0))){
+const err13 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
 }
 errors++;
 }
@@ -15957,24 +16364,24 @@ errors = vErrors.length;
 }
 if(data.url !== undefined){
 if(typeof data.url !== "string"){
-const err13 = {instancePath:instancePath+"/url",schemaPath:"#/properties/url/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err14 = {instancePath:instancePath+"/url",schemaPath:"#/properties/url/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
-vErrors = [err13];
+vErrors = [err14];
 }
 else {
-vErrors.push(err13);
+vErrors.push(err14);
 }
 errors++;
 }
 }
 if(data.description !== undefined){
 if(typeof data.description !== "string"){
-const err14 = {instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err15 = {instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
-vErrors = [err14];
+vErrors = [err15];
 }
 else {
-vErrors.push(err14);
+vErrors.push(err15);
 }
 errors++;
 }
@@ -15991,12 +16398,12 @@ errors = vErrors.length;
 }
 }
 else {
-const err15 = {instancePath:instancePath+"/event_types",schemaPath:"#/properties/event_types/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err16 = {instancePath:instancePath+"/event_types",schemaPath:"#/properties/event_types/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err15];
+vErrors = [err16];
 }
 else {
-vErrors.push(err15);
+vErrors.push(err16);
 }
 errors++;
 }
@@ -16007,22 +16414,13 @@ vErrors = vErrors === null ? validate280.errors : vErrors.concat(validate280.err
 errors = vErrors.length;
 }
 }
-if(data.enabled !== undefined){
-if(typeof data.enabled !== "boolean"){
-const err16 = {instancePath:instancePath+"/enabled",schemaPath:"#/properties/enabled/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
-if(vErrors === null){
-vErrors = [err16];
-}
-else {
-vErrors.push(err16);
-}
-errors++;
-}
-}
-if(data.disabled_at !== undefined){
-let data7 = data.disabled_at;
-if((typeof data7 !== "string") && (data7 !== null)){
-const err17 = {instancePath:instancePath+"/disabled_at",schemaPath:"#/properties/disabled_at/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data.header_names !== undefined){
+let data6 = data.header_names;
+if(Array.isArray(data6)){
+const len1 = data6.length;
+for(let i1=0; i1<len1; i1++){
+if(typeof data6[i1] !== "string"){
+const err17 = {instancePath:instancePath+"/header_names/" + i1,schemaPath:"#/properties/header_names/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -16031,9 +16429,10 @@ vErrors.push(err17);
 }
 errors++;
 }
-if(typeof data7 === "string"){
-if(!(formats6.validate(data7))){
-const err18 = {instancePath:instancePath+"/disabled_at",schemaPath:"#/properties/disabled_at/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
+}
+}
+else {
+const err18 = {instancePath:instancePath+"/header_names",schemaPath:"#/properties/header_names/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -16043,11 +16442,9 @@ vErrors.push(err18);
 errors++;
 }
 }
-}
-if(data.secret !== undefined){
-let data8 = data.secret;
-if((typeof data8 !== "string") && (data8 !== null)){
-const err19 = {instancePath:instancePath+"/secret",schemaPath:"#/properties/secret/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data.enabled !== undefined){
+if(typeof data.enabled !== "boolean"){
+const err19 = {instancePath:instancePath+"/enabled",schemaPath:"#/properties/enabled/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -16057,9 +16454,10 @@ vErrors.push(err19);
 errors++;
 }
 }
-if(data.has_next_secret !== undefined){
-if(typeof data.has_next_secret !== "boolean"){
-const err20 = {instancePath:instancePath+"/has_next_secret",schemaPath:"#/properties/has_next_secret/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
+if(data.disabled_at !== undefined){
+let data9 = data.disabled_at;
+if((typeof data9 !== "string") && (data9 !== null)){
+const err20 = {instancePath:instancePath+"/disabled_at",schemaPath:"#/properties/disabled_at/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -16068,11 +16466,9 @@ vErrors.push(err20);
 }
 errors++;
 }
-}
-if(data.next_secret !== undefined){
-let data10 = data.next_secret;
-if((typeof data10 !== "string") && (data10 !== null)){
-const err21 = {instancePath:instancePath+"/next_secret",schemaPath:"#/properties/next_secret/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(typeof data9 === "string"){
+if(!(formats6.validate(data9))){
+const err21 = {instancePath:instancePath+"/disabled_at",schemaPath:"#/properties/disabled_at/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -16082,21 +16478,11 @@ vErrors.push(err21);
 errors++;
 }
 }
-if(data.created_at !== undefined){
-if(!(validate310(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
-errors = vErrors.length;
 }
-}
-if(data.updated_at !== undefined){
-if(!(validate310(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
-errors = vErrors.length;
-}
-}
-}
-else {
-const err22 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(data.secret !== undefined){
+let data10 = data.secret;
+if((typeof data10 !== "string") && (data10 !== null)){
+const err22 = {instancePath:instancePath+"/secret",schemaPath:"#/properties/secret/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -16105,12 +16491,61 @@ vErrors.push(err22);
 }
 errors++;
 }
-validate495.errors = vErrors;
+}
+if(data.has_next_secret !== undefined){
+if(typeof data.has_next_secret !== "boolean"){
+const err23 = {instancePath:instancePath+"/has_next_secret",schemaPath:"#/properties/has_next_secret/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
+if(vErrors === null){
+vErrors = [err23];
+}
+else {
+vErrors.push(err23);
+}
+errors++;
+}
+}
+if(data.next_secret !== undefined){
+let data12 = data.next_secret;
+if((typeof data12 !== "string") && (data12 !== null)){
+const err24 = {instancePath:instancePath+"/next_secret",schemaPath:"#/properties/next_secret/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err24];
+}
+else {
+vErrors.push(err24);
+}
+errors++;
+}
+}
+if(data.created_at !== undefined){
+if(!(validate314(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
+errors = vErrors.length;
+}
+}
+if(data.updated_at !== undefined){
+if(!(validate314(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err25 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
+}
+errors++;
+}
+validate499.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate494(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate498(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16151,8 +16586,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate495(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate495.errors : vErrors.concat(validate495.errors);
+if(!(validate499(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate499.errors : vErrors.concat(validate499.errors);
 errors = vErrors.length;
 }
 }
@@ -16169,8 +16604,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate314(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
+if(!(validate318(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate318.errors : vErrors.concat(validate318.errors);
 errors = vErrors.length;
 }
 }
@@ -16185,16 +16620,16 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate494.errors = vErrors;
+validate498.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Webhook = validate495;
+const closed_openapi_schemas_Webhook = validate499;
 
-const prepareWebhookSecret_200_headers = validate503;
-const schema154 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","etag"]};
+const prepareWebhookSecret_200_headers = validate507;
+const schema156 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","etag"]};
 
-function validate503(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate507(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16269,50 +16704,50 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate292(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate292.errors : vErrors.concat(validate292.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate294(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate296(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(!(validate296(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate296.errors : vErrors.concat(validate296.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate298(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate298(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate298.errors : vErrors.concat(validate298.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate300(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate300(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate300.errors : vErrors.concat(validate300.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate302(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate302(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate302.errors : vErrors.concat(validate302.errors);
 errors = vErrors.length;
 }
 }
+if(data.ratelimit !== undefined){
+if(!(validate304(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate304.errors : vErrors.concat(validate304.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate306(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate306.errors : vErrors.concat(validate306.errors);
+errors = vErrors.length;
+}
+}
 if(data.etag !== undefined){
-if(!(validate350(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
-vErrors = vErrors === null ? validate350.errors : vErrors.concat(validate350.errors);
+if(!(validate354(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
+vErrors = vErrors === null ? validate354.errors : vErrors.concat(validate354.errors);
 errors = vErrors.length;
 }
 }
 if(data["idempotent-replayed"] !== undefined){
-if(!(validate352(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
-vErrors = vErrors === null ? validate352.errors : vErrors.concat(validate352.errors);
+if(!(validate356(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
+vErrors = vErrors === null ? validate356.errors : vErrors.concat(validate356.errors);
 errors = vErrors.length;
 }
 }
@@ -16327,15 +16762,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate503.errors = vErrors;
+validate507.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Delivery = validate512;
-const schema155 = {"type":"object","required":["id","webhook_id","event_id","event_type","state","failure_reason","attempt_count","next_attempt_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"webhook_id":{"type":"string","format":"uuid"},"event_id":{"type":"string","format":"uuid","nullable":true},"event_type":{"$ref":"/open/openapi.yaml/components/schemas/DeliveredEventType"},"state":{"$ref":"/open/openapi.yaml/components/schemas/DeliveryState"},"failure_reason":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryFailureReason"},"attempt_count":{"type":"integer","format":"int32"},"next_attempt_at":{"type":"string","format":"date-time","nullable":true},"attempts":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Attempt"}},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
-const schema156 = {"type":"string","nullable":true,"enum":["attempts_exhausted","attempt_failed","webhook_disabled","webhook_deleted","cancelled",null]};
+const closed_openapi_schemas_Delivery = validate516;
+const schema157 = {"type":"object","required":["id","webhook_id","event_id","event_type","state","failure_reason","attempt_count","next_attempt_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"webhook_id":{"type":"string","format":"uuid"},"event_id":{"type":"string","format":"uuid","nullable":true},"event_type":{"$ref":"/open/openapi.yaml/components/schemas/DeliveredEventType"},"state":{"$ref":"/open/openapi.yaml/components/schemas/DeliveryState"},"failure_reason":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryFailureReason"},"attempt_count":{"type":"integer","format":"int32"},"next_attempt_at":{"type":"string","format":"date-time","nullable":true},"attempts":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Attempt"}},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const schema158 = {"type":"string","nullable":true,"enum":["attempts_exhausted","attempt_failed","webhook_disabled","webhook_deleted","cancelled",null]};
 
-function validate516(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate520(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((typeof data !== "string") && (data !== null)){
@@ -16349,7 +16784,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((((data === "attempts_exhausted") || (data === "attempt_failed")) || (data === "webhook_disabled")) || (data === "webhook_deleted")) || (data === "cancelled")) || (data === null))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema156.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema158.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -16358,14 +16793,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate516.errors = vErrors;
+validate520.errors = vErrors;
 return errors === 0;
 }
 
-const schema157 = {"type":"object","required":["number","trigger","started_at","duration_ms","outcome","status","response_headers","response_body","error","ip_address"],"properties":{"number":{"type":"integer","format":"int32"},"trigger":{"$ref":"/closed/openapi.yaml/components/schemas/AttemptTrigger"},"started_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"duration_ms":{"type":"number"},"outcome":{"$ref":"/closed/openapi.yaml/components/schemas/AttemptOutcome"},"status":{"type":"integer","format":"int32","nullable":true},"response_headers":{"type":"object","nullable":true,"additionalProperties":{"type":"string"}},"response_body":{"type":"string","nullable":true},"error":{"type":"string","nullable":true},"ip_address":{"type":"string","nullable":true}},"additionalProperties":false};
-const schema158 = {"type":"string","enum":["schedule","retry","resend","test"]};
+const schema159 = {"type":"object","required":["number","trigger","started_at","duration_ms","outcome","status","response_headers","response_body","error","ip_address"],"properties":{"number":{"type":"integer","format":"int32"},"trigger":{"$ref":"/closed/openapi.yaml/components/schemas/AttemptTrigger"},"started_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"duration_ms":{"type":"number"},"outcome":{"$ref":"/closed/openapi.yaml/components/schemas/AttemptOutcome"},"status":{"type":"integer","format":"int32","nullable":true},"response_headers":{"type":"object","nullable":true,"additionalProperties":{"type":"string"}},"response_body":{"type":"string","nullable":true},"error":{"type":"string","nullable":true},"ip_address":{"type":"string","nullable":true}},"additionalProperties":false};
+const schema160 = {"type":"string","enum":["schedule","retry","resend","test"]};
 
-function validate519(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate523(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -16379,7 +16814,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "schedule") || (data === "retry")) || (data === "resend")) || (data === "test"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema158.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema160.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -16388,13 +16823,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate519.errors = vErrors;
+validate523.errors = vErrors;
 return errors === 0;
 }
 
-const schema159 = {"type":"string","enum":["success","http_error","timeout","unreachable","invalid_response","blocked"]};
+const schema161 = {"type":"string","enum":["success","http_error","timeout","unreachable","invalid_response","blocked"]};
 
-function validate522(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate526(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -16408,7 +16843,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((((data === "success") || (data === "http_error")) || (data === "timeout")) || (data === "unreachable")) || (data === "invalid_response")) || (data === "blocked"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema159.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema161.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -16417,12 +16852,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate522.errors = vErrors;
+validate526.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate518(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate522(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16527,7 +16962,7 @@ vErrors.push(err9);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema157.properties, key0))){
+if(!(func2.call(schema159.properties, key0))){
 const err10 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err10];
@@ -16564,14 +16999,14 @@ errors++;
 }
 }
 if(data.trigger !== undefined){
-if(!(validate519(data.trigger, {instancePath:instancePath+"/trigger",parentData:data,parentDataProperty:"trigger",rootData}))){
-vErrors = vErrors === null ? validate519.errors : vErrors.concat(validate519.errors);
+if(!(validate523(data.trigger, {instancePath:instancePath+"/trigger",parentData:data,parentDataProperty:"trigger",rootData}))){
+vErrors = vErrors === null ? validate523.errors : vErrors.concat(validate523.errors);
 errors = vErrors.length;
 }
 }
 if(data.started_at !== undefined){
-if(!(validate310(data.started_at, {instancePath:instancePath+"/started_at",parentData:data,parentDataProperty:"started_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.started_at, {instancePath:instancePath+"/started_at",parentData:data,parentDataProperty:"started_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
@@ -16589,8 +17024,8 @@ errors++;
 }
 }
 if(data.outcome !== undefined){
-if(!(validate522(data.outcome, {instancePath:instancePath+"/outcome",parentData:data,parentDataProperty:"outcome",rootData}))){
-vErrors = vErrors === null ? validate522.errors : vErrors.concat(validate522.errors);
+if(!(validate526(data.outcome, {instancePath:instancePath+"/outcome",parentData:data,parentDataProperty:"outcome",rootData}))){
+vErrors = vErrors === null ? validate526.errors : vErrors.concat(validate526.errors);
 errors = vErrors.length;
 }
 }
@@ -16696,12 +17131,12 @@ vErrors.push(err21);
 }
 errors++;
 }
-validate518.errors = vErrors;
+validate522.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate512(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate516(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16806,7 +17241,7 @@ vErrors.push(err9);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema155.properties, key0))){
+if(!(func2.call(schema157.properties, key0))){
 const err10 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err10];
@@ -16886,8 +17321,8 @@ errors = vErrors.length;
 }
 }
 if(data.failure_reason !== undefined){
-if(!(validate516(data.failure_reason, {instancePath:instancePath+"/failure_reason",parentData:data,parentDataProperty:"failure_reason",rootData}))){
-vErrors = vErrors === null ? validate516.errors : vErrors.concat(validate516.errors);
+if(!(validate520(data.failure_reason, {instancePath:instancePath+"/failure_reason",parentData:data,parentDataProperty:"failure_reason",rootData}))){
+vErrors = vErrors === null ? validate520.errors : vErrors.concat(validate520.errors);
 errors = vErrors.length;
 }
 }
@@ -16946,8 +17381,8 @@ let data8 = data.attempts;
 if(Array.isArray(data8)){
 const len0 = data8.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate518(data8[i0], {instancePath:instancePath+"/attempts/" + i0,parentData:data8,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate518.errors : vErrors.concat(validate518.errors);
+if(!(validate522(data8[i0], {instancePath:instancePath+"/attempts/" + i0,parentData:data8,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate522.errors : vErrors.concat(validate522.errors);
 errors = vErrors.length;
 }
 }
@@ -16964,14 +17399,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate310(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate310(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
@@ -16986,14 +17421,14 @@ vErrors.push(err20);
 }
 errors++;
 }
-validate512.errors = vErrors;
+validate516.errors = vErrors;
 return errors === 0;
 }
 
-const testWebhook_409_headers = validate527;
-const schema160 = {"type":"object","properties":{"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const testWebhook_409_headers = validate531;
+const schema162 = {"type":"object","properties":{"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate527(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate531(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17058,44 +17493,44 @@ vErrors.push(err5);
 errors++;
 }
 if(data["retry-after"] !== undefined){
-if(!(validate294(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-request-id"] !== undefined){
-if(!(validate292(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate292.errors : vErrors.concat(validate292.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate294(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate294.errors : vErrors.concat(validate294.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate296(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
-vErrors = vErrors === null ? validate296.errors : vErrors.concat(validate296.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate298(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(!(validate298(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
 vErrors = vErrors === null ? validate298.errors : vErrors.concat(validate298.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate300(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-request-id"] !== undefined){
+if(!(validate296(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate296.errors : vErrors.concat(validate296.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate298(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate298.errors : vErrors.concat(validate298.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate300(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate300.errors : vErrors.concat(validate300.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate302(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate302(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate302.errors : vErrors.concat(validate302.errors);
+errors = vErrors.length;
+}
+}
+if(data.ratelimit !== undefined){
+if(!(validate304(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+vErrors = vErrors === null ? validate304.errors : vErrors.concat(validate304.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate306(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate306.errors : vErrors.concat(validate306.errors);
 errors = vErrors.length;
 }
 }
@@ -17110,15 +17545,15 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate527.errors = vErrors;
+validate531.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_BulkJob = validate535;
-const schema161 = {"type":"object","required":["id","kind","webhook_id","event_types","since","until","rate","state","state_reason","total","done","skipped","created_at","updated_at","ended_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"kind":{"$ref":"/closed/openapi.yaml/components/schemas/BulkJobKind"},"webhook_id":{"type":"string","format":"uuid","nullable":true},"event_types":{"type":"array","nullable":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"}},"since":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"until":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"rate":{"type":"integer","format":"int32"},"state":{"$ref":"/closed/openapi.yaml/components/schemas/BulkJobState"},"state_reason":{"$ref":"/closed/openapi.yaml/components/schemas/BulkJobStateReason"},"total":{"type":"integer","format":"int32"},"done":{"type":"integer","format":"int32"},"skipped":{"type":"integer","format":"int32"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"ended_at":{"type":"string","format":"date-time","nullable":true}},"additionalProperties":false};
-const schema162 = {"type":"string","enum":["send_missed","retry_failed"]};
+const closed_openapi_schemas_BulkJob = validate539;
+const schema163 = {"type":"object","required":["id","kind","webhook_id","event_types","since","until","rate","state","state_reason","total","done","skipped","created_at","updated_at","ended_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"kind":{"$ref":"/closed/openapi.yaml/components/schemas/BulkJobKind"},"webhook_id":{"type":"string","format":"uuid","nullable":true},"event_types":{"type":"array","nullable":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"}},"since":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"until":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"rate":{"type":"integer","format":"int32"},"state":{"$ref":"/closed/openapi.yaml/components/schemas/BulkJobState"},"state_reason":{"$ref":"/closed/openapi.yaml/components/schemas/BulkJobStateReason"},"total":{"type":"integer","format":"int32"},"done":{"type":"integer","format":"int32"},"skipped":{"type":"integer","format":"int32"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"ended_at":{"type":"string","format":"date-time","nullable":true}},"additionalProperties":false};
+const schema164 = {"type":"string","enum":["send_missed","retry_failed"]};
 
-function validate537(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate541(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -17132,7 +17567,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "send_missed") || (data === "retry_failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema162.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema164.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -17141,13 +17576,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate537.errors = vErrors;
+validate541.errors = vErrors;
 return errors === 0;
 }
 
-const schema163 = {"type":"string","enum":["running","paused","completed","cancelled"]};
+const schema165 = {"type":"string","enum":["running","paused","completed","cancelled"]};
 
-function validate542(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate546(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -17161,7 +17596,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "running") || (data === "paused")) || (data === "completed")) || (data === "cancelled"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema163.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema165.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -17170,13 +17605,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate542.errors = vErrors;
+validate546.errors = vErrors;
 return errors === 0;
 }
 
-const schema164 = {"type":"string","nullable":true,"enum":["webhook_disabled","webhook_deleted",null]};
+const schema166 = {"type":"string","nullable":true,"enum":["webhook_disabled","webhook_deleted",null]};
 
-function validate544(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate548(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((typeof data !== "string") && (data !== null)){
@@ -17190,7 +17625,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "webhook_disabled") || (data === "webhook_deleted")) || (data === null))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema164.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema166.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -17199,12 +17634,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate544.errors = vErrors;
+validate548.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate535(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate539(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17359,7 +17794,7 @@ vErrors.push(err14);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema161.properties, key0))){
+if(!(func2.call(schema163.properties, key0))){
 const err15 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err15];
@@ -17377,8 +17812,8 @@ errors = vErrors.length;
 }
 }
 if(data.kind !== undefined){
-if(!(validate537(data.kind, {instancePath:instancePath+"/kind",parentData:data,parentDataProperty:"kind",rootData}))){
-vErrors = vErrors === null ? validate537.errors : vErrors.concat(validate537.errors);
+if(!(validate541(data.kind, {instancePath:instancePath+"/kind",parentData:data,parentDataProperty:"kind",rootData}))){
+vErrors = vErrors === null ? validate541.errors : vErrors.concat(validate541.errors);
 errors = vErrors.length;
 }
 }
@@ -17430,14 +17865,14 @@ errors = vErrors.length;
 }
 }
 if(data.since !== undefined){
-if(!(validate310(data.since, {instancePath:instancePath+"/since",parentData:data,parentDataProperty:"since",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.since, {instancePath:instancePath+"/since",parentData:data,parentDataProperty:"since",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
 if(data.until !== undefined){
-if(!(validate310(data.until, {instancePath:instancePath+"/until",parentData:data,parentDataProperty:"until",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.until, {instancePath:instancePath+"/until",parentData:data,parentDataProperty:"until",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
@@ -17467,14 +17902,14 @@ errors++;
 }
 }
 if(data.state !== undefined){
-if(!(validate542(data.state, {instancePath:instancePath+"/state",parentData:data,parentDataProperty:"state",rootData}))){
-vErrors = vErrors === null ? validate542.errors : vErrors.concat(validate542.errors);
+if(!(validate546(data.state, {instancePath:instancePath+"/state",parentData:data,parentDataProperty:"state",rootData}))){
+vErrors = vErrors === null ? validate546.errors : vErrors.concat(validate546.errors);
 errors = vErrors.length;
 }
 }
 if(data.state_reason !== undefined){
-if(!(validate544(data.state_reason, {instancePath:instancePath+"/state_reason",parentData:data,parentDataProperty:"state_reason",rootData}))){
-vErrors = vErrors === null ? validate544.errors : vErrors.concat(validate544.errors);
+if(!(validate548(data.state_reason, {instancePath:instancePath+"/state_reason",parentData:data,parentDataProperty:"state_reason",rootData}))){
+vErrors = vErrors === null ? validate548.errors : vErrors.concat(validate548.errors);
 errors = vErrors.length;
 }
 }
@@ -17554,14 +17989,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate310(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate310(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
@@ -17601,14 +18036,14 @@ vErrors.push(err29);
 }
 errors++;
 }
-validate535.errors = vErrors;
+validate539.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_DeliveryList = validate548;
-const schema165 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Delivery"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const closed_openapi_schemas_DeliveryList = validate552;
+const schema167 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Delivery"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
 
-function validate548(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate552(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17649,8 +18084,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate512(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate512.errors : vErrors.concat(validate512.errors);
+if(!(validate516(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate516.errors : vErrors.concat(validate516.errors);
 errors = vErrors.length;
 }
 }
@@ -17667,8 +18102,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate314(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
+if(!(validate318(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate318.errors : vErrors.concat(validate318.errors);
 errors = vErrors.length;
 }
 }
@@ -17683,17 +18118,17 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate548.errors = vErrors;
+validate552.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_EventList = validate551;
-const schema166 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Event"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema167 = {"if":{"type":"object","properties":{"event_type":{"enum":["participant.created","participant.updated","participant.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["task.created","task.completed","task.updated","task.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job.created","job.updated","job.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job_application.created"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job_application.status_changed","job_application.updated","job_application.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["payment.created","payment.paid","payment.updated","payment.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["export.created","export.completed","export.failed"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["import.created","import.completed","import.failed"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ImportEvent"},"else":{"type":"object","properties":{"event_type":{"enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed","import.created","import.completed","import.failed"]}},"required":["event_type"]}}}}}}}}};
-const schema168 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema169 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted"]};
+const closed_openapi_schemas_EventList = validate555;
+const schema168 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Event"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema169 = {"if":{"type":"object","properties":{"event_type":{"enum":["participant.created","participant.updated","participant.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["task.created","task.completed","task.updated","task.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job.created","job.updated","job.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job_application.created"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job_application.status_changed","job_application.updated","job_application.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["payment.created","payment.paid","payment.updated","payment.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["export.created","export.completed","export.failed"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["import.created","import.completed","import.failed"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ImportEvent"},"else":{"type":"object","properties":{"event_type":{"enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed","import.created","import.completed","import.failed"]}},"required":["event_type"]}}}}}}}}};
+const schema170 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema171 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted"]};
 
-function validate555(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate559(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -17707,7 +18142,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "participant.created") || (data === "participant.updated")) || (data === "participant.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema169.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema171.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -17716,14 +18151,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate555.errors = vErrors;
+validate559.errors = vErrors;
 return errors === 0;
 }
 
-const schema170 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
-const schema171 = {"type":"string","enum":["participant"]};
+const schema172 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema173 = {"type":"string","enum":["participant"]};
 
-function validate558(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate562(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -17737,7 +18172,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "participant")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema171.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema173.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -17746,12 +18181,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate558.errors = vErrors;
+validate562.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate557(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate561(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17788,8 +18223,8 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate558(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate558.errors : vErrors.concat(validate558.errors);
+if(!(validate562(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
 errors = vErrors.length;
 }
 }
@@ -17810,13 +18245,13 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate557.errors = vErrors;
+validate561.errors = vErrors;
 return errors === 0;
 }
 
-const schema172 = {"type":"array","maxItems":0,"if":{"maxItems":0},"then":{"items":{}}};
+const schema174 = {"type":"array","maxItems":0,"if":{"maxItems":0},"then":{"items":{}}};
 
-function validate562(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate566(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 const _errs1 = errors;
@@ -17881,14 +18316,14 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate562.errors = vErrors;
+validate566.errors = vErrors;
 return errors === 0;
 }
 
-const schema173 = {"type":"array","nullable":true,"items":{"$ref":"/closed/openapi.yaml/components/schemas/EventChange"}};
-const schema174 = {"type":"object","required":["field"],"properties":{"field":{"type":"string"},"before":{},"after":{}},"additionalProperties":false};
+const schema175 = {"type":"array","nullable":true,"items":{"$ref":"/closed/openapi.yaml/components/schemas/EventChange"}};
+const schema176 = {"type":"object","required":["field"],"properties":{"field":{"type":"string"},"before":{},"after":{}},"additionalProperties":false};
 
-function validate566(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate570(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17937,12 +18372,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate566.errors = vErrors;
+validate570.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate565(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate569(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((!(Array.isArray(data))) && (data !== null)){
@@ -17958,20 +18393,20 @@ errors++;
 if(Array.isArray(data)){
 const len0 = data.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate566(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
+if(!(validate570(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate570.errors : vErrors.concat(validate570.errors);
 errors = vErrors.length;
 }
 }
 }
-validate565.errors = vErrors;
+validate569.errors = vErrors;
 return errors === 0;
 }
 
-const schema175 = {"type":"object","required":["type","id","user_id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/EventActorType"},"id":{"type":"string","format":"uuid","nullable":true},"user_id":{"type":"string","format":"uuid","nullable":true}},"additionalProperties":false};
-const schema176 = {"type":"string","enum":["api_key","user","system"]};
+const schema177 = {"type":"object","required":["type","id","user_id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/EventActorType"},"id":{"type":"string","format":"uuid","nullable":true},"user_id":{"type":"string","format":"uuid","nullable":true}},"additionalProperties":false};
+const schema178 = {"type":"string","enum":["api_key","user","system"]};
 
-function validate570(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate574(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -17985,7 +18420,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "api_key") || (data === "user")) || (data === "system"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema176.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema178.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -17994,12 +18429,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate570.errors = vErrors;
+validate574.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate569(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate573(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18046,8 +18481,8 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate570(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate570.errors : vErrors.concat(validate570.errors);
+if(!(validate574(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate574.errors : vErrors.concat(validate574.errors);
 errors = vErrors.length;
 }
 }
@@ -18112,13 +18547,13 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate569.errors = vErrors;
+validate573.errors = vErrors;
 return errors === 0;
 }
 
-const schema177 = {"type":"array","items":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}};
+const schema179 = {"type":"array","items":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}};
 
-function validate573(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate577(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(Array.isArray(data)){
@@ -18140,12 +18575,12 @@ vErrors.push(err0);
 }
 errors++;
 }
-validate573.errors = vErrors;
+validate577.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate553(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate557(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18218,44 +18653,44 @@ errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate555(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate555.errors : vErrors.concat(validate555.errors);
+if(!(validate559(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate559.errors : vErrors.concat(validate559.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate557(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate557.errors : vErrors.concat(validate557.errors);
+if(!(validate561(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate561.errors : vErrors.concat(validate561.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate310(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
 if(data.changes !== undefined){
-if(!(validate565(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
-vErrors = vErrors === null ? validate565.errors : vErrors.concat(validate565.errors);
-errors = vErrors.length;
-}
-}
-if(data.actor !== undefined){
-if(!(validate569(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+if(!(validate569(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
 vErrors = vErrors === null ? validate569.errors : vErrors.concat(validate569.errors);
 errors = vErrors.length;
 }
 }
-if(data.delivery_ids !== undefined){
-if(!(validate573(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+if(data.actor !== undefined){
+if(!(validate573(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
 vErrors = vErrors === null ? validate573.errors : vErrors.concat(validate573.errors);
+errors = vErrors.length;
+}
+}
+if(data.delivery_ids !== undefined){
+if(!(validate577(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate577.errors : vErrors.concat(validate577.errors);
 errors = vErrors.length;
 }
 }
@@ -18270,14 +18705,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate553.errors = vErrors;
+validate557.errors = vErrors;
 return errors === 0;
 }
 
-const schema178 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema179 = {"type":"string","enum":["task.created","task.completed","task.updated","task.deleted"]};
+const schema180 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema181 = {"type":"string","enum":["task.created","task.completed","task.updated","task.deleted"]};
 
-function validate579(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate583(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -18291,7 +18726,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "task.created") || (data === "task.completed")) || (data === "task.updated")) || (data === "task.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema179.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema181.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -18300,14 +18735,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate579.errors = vErrors;
+validate583.errors = vErrors;
 return errors === 0;
 }
 
-const schema180 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
-const schema181 = {"type":"string","enum":["task"]};
+const schema182 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema183 = {"type":"string","enum":["task"]};
 
-function validate582(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate586(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -18321,7 +18756,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "task")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema181.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema183.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -18330,12 +18765,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate582.errors = vErrors;
+validate586.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate581(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate585(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18372,8 +18807,8 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate582(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate582.errors : vErrors.concat(validate582.errors);
+if(!(validate586(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate586.errors : vErrors.concat(validate586.errors);
 errors = vErrors.length;
 }
 }
@@ -18394,12 +18829,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate581.errors = vErrors;
+validate585.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate577(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate581(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18472,44 +18907,44 @@ errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate579(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate579.errors : vErrors.concat(validate579.errors);
+if(!(validate583(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate583.errors : vErrors.concat(validate583.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate581(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate581.errors : vErrors.concat(validate581.errors);
+if(!(validate585(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate585.errors : vErrors.concat(validate585.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate310(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
 if(data.changes !== undefined){
-if(!(validate565(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
-vErrors = vErrors === null ? validate565.errors : vErrors.concat(validate565.errors);
-errors = vErrors.length;
-}
-}
-if(data.actor !== undefined){
-if(!(validate569(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+if(!(validate569(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
 vErrors = vErrors === null ? validate569.errors : vErrors.concat(validate569.errors);
 errors = vErrors.length;
 }
 }
-if(data.delivery_ids !== undefined){
-if(!(validate573(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+if(data.actor !== undefined){
+if(!(validate573(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
 vErrors = vErrors === null ? validate573.errors : vErrors.concat(validate573.errors);
+errors = vErrors.length;
+}
+}
+if(data.delivery_ids !== undefined){
+if(!(validate577(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate577.errors : vErrors.concat(validate577.errors);
 errors = vErrors.length;
 }
 }
@@ -18524,14 +18959,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate577.errors = vErrors;
+validate581.errors = vErrors;
 return errors === 0;
 }
 
-const schema182 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema183 = {"type":"string","enum":["job.created","job.updated","job.deleted"]};
+const schema184 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema185 = {"type":"string","enum":["job.created","job.updated","job.deleted"]};
 
-function validate594(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate598(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -18545,7 +18980,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "job.created") || (data === "job.updated")) || (data === "job.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema183.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema185.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -18554,14 +18989,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate594.errors = vErrors;
+validate598.errors = vErrors;
 return errors === 0;
 }
 
-const schema184 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
-const schema185 = {"type":"string","enum":["job"]};
+const schema186 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema187 = {"type":"string","enum":["job"]};
 
-function validate597(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate601(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -18575,7 +19010,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "job")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema185.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema187.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -18584,12 +19019,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate597.errors = vErrors;
+validate601.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate596(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate600(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18626,8 +19061,8 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate597(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate597.errors : vErrors.concat(validate597.errors);
+if(!(validate601(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate601.errors : vErrors.concat(validate601.errors);
 errors = vErrors.length;
 }
 }
@@ -18648,12 +19083,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate596.errors = vErrors;
+validate600.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate592(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate596(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18726,44 +19161,44 @@ errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate594(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate594.errors : vErrors.concat(validate594.errors);
+if(!(validate598(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate598.errors : vErrors.concat(validate598.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate596(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate596.errors : vErrors.concat(validate596.errors);
+if(!(validate600(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate600.errors : vErrors.concat(validate600.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate310(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
 if(data.changes !== undefined){
-if(!(validate565(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
-vErrors = vErrors === null ? validate565.errors : vErrors.concat(validate565.errors);
-errors = vErrors.length;
-}
-}
-if(data.actor !== undefined){
-if(!(validate569(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+if(!(validate569(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
 vErrors = vErrors === null ? validate569.errors : vErrors.concat(validate569.errors);
 errors = vErrors.length;
 }
 }
-if(data.delivery_ids !== undefined){
-if(!(validate573(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+if(data.actor !== undefined){
+if(!(validate573(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
 vErrors = vErrors === null ? validate573.errors : vErrors.concat(validate573.errors);
+errors = vErrors.length;
+}
+}
+if(data.delivery_ids !== undefined){
+if(!(validate577(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate577.errors : vErrors.concat(validate577.errors);
 errors = vErrors.length;
 }
 }
@@ -18778,14 +19213,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate592.errors = vErrors;
+validate596.errors = vErrors;
 return errors === 0;
 }
 
-const schema186 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema187 = {"type":"string","enum":["job_application.created"]};
+const schema188 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema189 = {"type":"string","enum":["job_application.created"]};
 
-function validate609(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate613(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -18799,7 +19234,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "job_application.created")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema187.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema189.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -18808,14 +19243,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate609.errors = vErrors;
+validate613.errors = vErrors;
 return errors === 0;
 }
 
-const schema188 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
-const schema189 = {"type":"string","enum":["job_application"]};
+const schema190 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema191 = {"type":"string","enum":["job_application"]};
 
-function validate612(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate616(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -18829,7 +19264,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "job_application")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema189.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema191.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -18838,12 +19273,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate612.errors = vErrors;
+validate616.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate611(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate615(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18880,8 +19315,8 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate612(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate612.errors : vErrors.concat(validate612.errors);
+if(!(validate616(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate616.errors : vErrors.concat(validate616.errors);
 errors = vErrors.length;
 }
 }
@@ -18902,13 +19337,13 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate611.errors = vErrors;
+validate615.errors = vErrors;
 return errors === 0;
 }
 
-const schema190 = {"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"}},"additionalProperties":false};
+const schema192 = {"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"}},"additionalProperties":false};
 
-function validate616(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate620(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18935,8 +19370,8 @@ errors++;
 }
 }
 if(data.screening_outcome !== undefined){
-if(!(validate432(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
-vErrors = vErrors === null ? validate432.errors : vErrors.concat(validate432.errors);
+if(!(validate436(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
+vErrors = vErrors === null ? validate436.errors : vErrors.concat(validate436.errors);
 errors = vErrors.length;
 }
 }
@@ -18951,12 +19386,12 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate616.errors = vErrors;
+validate620.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate607(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate611(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19029,44 +19464,44 @@ errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate609(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate609.errors : vErrors.concat(validate609.errors);
+if(!(validate613(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate613.errors : vErrors.concat(validate613.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate611(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate611.errors : vErrors.concat(validate611.errors);
+if(!(validate615(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate615.errors : vErrors.concat(validate615.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate616(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate616.errors : vErrors.concat(validate616.errors);
+if(!(validate620(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate620.errors : vErrors.concat(validate620.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate310(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
 if(data.changes !== undefined){
-if(!(validate565(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
-vErrors = vErrors === null ? validate565.errors : vErrors.concat(validate565.errors);
-errors = vErrors.length;
-}
-}
-if(data.actor !== undefined){
-if(!(validate569(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+if(!(validate569(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
 vErrors = vErrors === null ? validate569.errors : vErrors.concat(validate569.errors);
 errors = vErrors.length;
 }
 }
-if(data.delivery_ids !== undefined){
-if(!(validate573(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+if(data.actor !== undefined){
+if(!(validate573(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
 vErrors = vErrors === null ? validate573.errors : vErrors.concat(validate573.errors);
+errors = vErrors.length;
+}
+}
+if(data.delivery_ids !== undefined){
+if(!(validate577(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate577.errors : vErrors.concat(validate577.errors);
 errors = vErrors.length;
 }
 }
@@ -19081,14 +19516,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate607.errors = vErrors;
+validate611.errors = vErrors;
 return errors === 0;
 }
 
-const schema191 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema192 = {"type":"string","enum":["job_application.status_changed","job_application.updated","job_application.deleted"]};
+const schema193 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema194 = {"type":"string","enum":["job_application.status_changed","job_application.updated","job_application.deleted"]};
 
-function validate626(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate630(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -19102,7 +19537,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "job_application.status_changed") || (data === "job_application.updated")) || (data === "job_application.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema192.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema194.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -19111,12 +19546,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate626.errors = vErrors;
+validate630.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate624(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate628(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19189,44 +19624,44 @@ errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate626(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate626.errors : vErrors.concat(validate626.errors);
+if(!(validate630(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate630.errors : vErrors.concat(validate630.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate611(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate611.errors : vErrors.concat(validate611.errors);
+if(!(validate615(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate615.errors : vErrors.concat(validate615.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate310(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
 if(data.changes !== undefined){
-if(!(validate565(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
-vErrors = vErrors === null ? validate565.errors : vErrors.concat(validate565.errors);
-errors = vErrors.length;
-}
-}
-if(data.actor !== undefined){
-if(!(validate569(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+if(!(validate569(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
 vErrors = vErrors === null ? validate569.errors : vErrors.concat(validate569.errors);
 errors = vErrors.length;
 }
 }
-if(data.delivery_ids !== undefined){
-if(!(validate573(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+if(data.actor !== undefined){
+if(!(validate573(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
 vErrors = vErrors === null ? validate573.errors : vErrors.concat(validate573.errors);
+errors = vErrors.length;
+}
+}
+if(data.delivery_ids !== undefined){
+if(!(validate577(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate577.errors : vErrors.concat(validate577.errors);
 errors = vErrors.length;
 }
 }
@@ -19241,14 +19676,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate624.errors = vErrors;
+validate628.errors = vErrors;
 return errors === 0;
 }
 
-const schema193 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema194 = {"type":"string","enum":["payment.created","payment.paid","payment.updated","payment.deleted"]};
+const schema195 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema196 = {"type":"string","enum":["payment.created","payment.paid","payment.updated","payment.deleted"]};
 
-function validate637(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate641(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -19262,7 +19697,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "payment.created") || (data === "payment.paid")) || (data === "payment.updated")) || (data === "payment.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema194.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema196.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -19271,14 +19706,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate637.errors = vErrors;
+validate641.errors = vErrors;
 return errors === 0;
 }
 
-const schema195 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
-const schema196 = {"type":"string","enum":["payment"]};
+const schema197 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema198 = {"type":"string","enum":["payment"]};
 
-function validate640(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate644(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -19292,7 +19727,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "payment")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema196.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema198.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -19301,12 +19736,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate640.errors = vErrors;
+validate644.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate639(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate643(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19343,8 +19778,8 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate640(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate640.errors : vErrors.concat(validate640.errors);
+if(!(validate644(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate644.errors : vErrors.concat(validate644.errors);
 errors = vErrors.length;
 }
 }
@@ -19365,12 +19800,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate639.errors = vErrors;
+validate643.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate635(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate639(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19443,44 +19878,44 @@ errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate637(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate637.errors : vErrors.concat(validate637.errors);
+if(!(validate641(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate641.errors : vErrors.concat(validate641.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate639(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate639.errors : vErrors.concat(validate639.errors);
+if(!(validate643(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate643.errors : vErrors.concat(validate643.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate310(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
 if(data.changes !== undefined){
-if(!(validate565(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
-vErrors = vErrors === null ? validate565.errors : vErrors.concat(validate565.errors);
-errors = vErrors.length;
-}
-}
-if(data.actor !== undefined){
-if(!(validate569(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+if(!(validate569(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
 vErrors = vErrors === null ? validate569.errors : vErrors.concat(validate569.errors);
 errors = vErrors.length;
 }
 }
-if(data.delivery_ids !== undefined){
-if(!(validate573(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+if(data.actor !== undefined){
+if(!(validate573(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
 vErrors = vErrors === null ? validate573.errors : vErrors.concat(validate573.errors);
+errors = vErrors.length;
+}
+}
+if(data.delivery_ids !== undefined){
+if(!(validate577(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate577.errors : vErrors.concat(validate577.errors);
 errors = vErrors.length;
 }
 }
@@ -19495,14 +19930,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate635.errors = vErrors;
+validate639.errors = vErrors;
 return errors === 0;
 }
 
-const schema197 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema198 = {"type":"string","enum":["export.created","export.completed","export.failed"]};
+const schema199 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema200 = {"type":"string","enum":["export.created","export.completed","export.failed"]};
 
-function validate652(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate656(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -19516,7 +19951,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "export.created") || (data === "export.completed")) || (data === "export.failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema198.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema200.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -19525,14 +19960,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate652.errors = vErrors;
+validate656.errors = vErrors;
 return errors === 0;
 }
 
-const schema199 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
-const schema200 = {"type":"string","enum":["export"]};
+const schema201 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema202 = {"type":"string","enum":["export"]};
 
-function validate655(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate659(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -19546,7 +19981,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "export")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema200.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema202.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -19555,12 +19990,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate655.errors = vErrors;
+validate659.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate654(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate658(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19597,8 +20032,8 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate655(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate655.errors : vErrors.concat(validate655.errors);
+if(!(validate659(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate659.errors : vErrors.concat(validate659.errors);
 errors = vErrors.length;
 }
 }
@@ -19619,12 +20054,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate654.errors = vErrors;
+validate658.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate650(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate654(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19697,44 +20132,44 @@ errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate652(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate652.errors : vErrors.concat(validate652.errors);
+if(!(validate656(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate656.errors : vErrors.concat(validate656.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate654(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate654.errors : vErrors.concat(validate654.errors);
+if(!(validate658(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate658.errors : vErrors.concat(validate658.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate310(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
 if(data.changes !== undefined){
-if(!(validate565(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
-vErrors = vErrors === null ? validate565.errors : vErrors.concat(validate565.errors);
-errors = vErrors.length;
-}
-}
-if(data.actor !== undefined){
-if(!(validate569(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+if(!(validate569(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
 vErrors = vErrors === null ? validate569.errors : vErrors.concat(validate569.errors);
 errors = vErrors.length;
 }
 }
-if(data.delivery_ids !== undefined){
-if(!(validate573(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+if(data.actor !== undefined){
+if(!(validate573(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
 vErrors = vErrors === null ? validate573.errors : vErrors.concat(validate573.errors);
+errors = vErrors.length;
+}
+}
+if(data.delivery_ids !== undefined){
+if(!(validate577(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate577.errors : vErrors.concat(validate577.errors);
 errors = vErrors.length;
 }
 }
@@ -19749,14 +20184,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate650.errors = vErrors;
+validate654.errors = vErrors;
 return errors === 0;
 }
 
-const schema201 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ImportEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema202 = {"type":"string","enum":["import.created","import.completed","import.failed"]};
+const schema203 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ImportEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema204 = {"type":"string","enum":["import.created","import.completed","import.failed"]};
 
-function validate667(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate671(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -19770,7 +20205,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "import.created") || (data === "import.completed")) || (data === "import.failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema202.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema204.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -19779,14 +20214,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate667.errors = vErrors;
+validate671.errors = vErrors;
 return errors === 0;
 }
 
-const schema203 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ImportReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
-const schema204 = {"type":"string","enum":["import"]};
+const schema205 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ImportReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema206 = {"type":"string","enum":["import"]};
 
-function validate670(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate674(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -19800,7 +20235,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "import")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema204.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema206.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -19809,12 +20244,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate670.errors = vErrors;
+validate674.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate669(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate673(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19851,8 +20286,8 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate670(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate670.errors : vErrors.concat(validate670.errors);
+if(!(validate674(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate674.errors : vErrors.concat(validate674.errors);
 errors = vErrors.length;
 }
 }
@@ -19873,12 +20308,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate669.errors = vErrors;
+validate673.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate665(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate669(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19951,44 +20386,44 @@ errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate667(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate667.errors : vErrors.concat(validate667.errors);
+if(!(validate671(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate671.errors : vErrors.concat(validate671.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate669(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate669.errors : vErrors.concat(validate669.errors);
+if(!(validate673(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate673.errors : vErrors.concat(validate673.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate310(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
+if(!(validate314(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
 if(data.changes !== undefined){
-if(!(validate565(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
-vErrors = vErrors === null ? validate565.errors : vErrors.concat(validate565.errors);
-errors = vErrors.length;
-}
-}
-if(data.actor !== undefined){
-if(!(validate569(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
+if(!(validate569(data.changes, {instancePath:instancePath+"/changes",parentData:data,parentDataProperty:"changes",rootData}))){
 vErrors = vErrors === null ? validate569.errors : vErrors.concat(validate569.errors);
 errors = vErrors.length;
 }
 }
-if(data.delivery_ids !== undefined){
-if(!(validate573(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+if(data.actor !== undefined){
+if(!(validate573(data.actor, {instancePath:instancePath+"/actor",parentData:data,parentDataProperty:"actor",rootData}))){
 vErrors = vErrors === null ? validate573.errors : vErrors.concat(validate573.errors);
+errors = vErrors.length;
+}
+}
+if(data.delivery_ids !== undefined){
+if(!(validate577(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate577.errors : vErrors.concat(validate577.errors);
 errors = vErrors.length;
 }
 }
@@ -20003,12 +20438,12 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate665.errors = vErrors;
+validate669.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate552(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate556(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 const _errs0 = errors;
@@ -20067,8 +20502,8 @@ vErrors = null;
 let ifClause0;
 if(_valid0){
 const _errs4 = errors;
-if(!(validate553(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate553.errors : vErrors.concat(validate553.errors);
+if(!(validate557(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate557.errors : vErrors.concat(validate557.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs4 === errors;
@@ -20133,8 +20568,8 @@ vErrors = null;
 let ifClause1;
 if(_valid1){
 const _errs10 = errors;
-if(!(validate577(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate577.errors : vErrors.concat(validate577.errors);
+if(!(validate581(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate581.errors : vErrors.concat(validate581.errors);
 errors = vErrors.length;
 }
 var _valid1 = _errs10 === errors;
@@ -20199,8 +20634,8 @@ vErrors = null;
 let ifClause2;
 if(_valid2){
 const _errs16 = errors;
-if(!(validate592(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate592.errors : vErrors.concat(validate592.errors);
+if(!(validate596(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate596.errors : vErrors.concat(validate596.errors);
 errors = vErrors.length;
 }
 var _valid2 = _errs16 === errors;
@@ -20264,8 +20699,8 @@ vErrors = null;
 let ifClause3;
 if(_valid3){
 const _errs22 = errors;
-if(!(validate607(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate607.errors : vErrors.concat(validate607.errors);
+if(!(validate611(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate611.errors : vErrors.concat(validate611.errors);
 errors = vErrors.length;
 }
 var _valid3 = _errs22 === errors;
@@ -20330,8 +20765,8 @@ vErrors = null;
 let ifClause4;
 if(_valid4){
 const _errs28 = errors;
-if(!(validate624(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate624.errors : vErrors.concat(validate624.errors);
+if(!(validate628(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate628.errors : vErrors.concat(validate628.errors);
 errors = vErrors.length;
 }
 var _valid4 = _errs28 === errors;
@@ -20396,8 +20831,8 @@ vErrors = null;
 let ifClause5;
 if(_valid5){
 const _errs34 = errors;
-if(!(validate635(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate635.errors : vErrors.concat(validate635.errors);
+if(!(validate639(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate639.errors : vErrors.concat(validate639.errors);
 errors = vErrors.length;
 }
 var _valid5 = _errs34 === errors;
@@ -20462,8 +20897,8 @@ vErrors = null;
 let ifClause6;
 if(_valid6){
 const _errs40 = errors;
-if(!(validate650(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate650.errors : vErrors.concat(validate650.errors);
+if(!(validate654(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate654.errors : vErrors.concat(validate654.errors);
 errors = vErrors.length;
 }
 var _valid6 = _errs40 === errors;
@@ -20528,8 +20963,8 @@ vErrors = null;
 let ifClause7;
 if(_valid7){
 const _errs46 = errors;
-if(!(validate665(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate665.errors : vErrors.concat(validate665.errors);
+if(!(validate669(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate669.errors : vErrors.concat(validate669.errors);
 errors = vErrors.length;
 }
 var _valid7 = _errs46 === errors;
@@ -20552,7 +20987,7 @@ errors++;
 if(data.event_type !== undefined){
 let data8 = data.event_type;
 if(!((((((((((((((((((((((((data8 === "participant.created") || (data8 === "participant.updated")) || (data8 === "participant.deleted")) || (data8 === "task.created")) || (data8 === "task.completed")) || (data8 === "task.updated")) || (data8 === "task.deleted")) || (data8 === "job.created")) || (data8 === "job.updated")) || (data8 === "job.deleted")) || (data8 === "job_application.created")) || (data8 === "job_application.status_changed")) || (data8 === "job_application.updated")) || (data8 === "job_application.deleted")) || (data8 === "payment.created")) || (data8 === "payment.paid")) || (data8 === "payment.updated")) || (data8 === "payment.deleted")) || (data8 === "export.created")) || (data8 === "export.completed")) || (data8 === "export.failed")) || (data8 === "import.created")) || (data8 === "import.completed")) || (data8 === "import.failed"))){
-const err25 = {instancePath:instancePath+"/event_type",schemaPath:"#/else/else/else/else/else/else/else/else/properties/event_type/enum",keyword:"enum",params:{allowedValues: schema167.else.else.else.else.else.else.else.else.properties.event_type.enum},message:"must be equal to one of the allowed values"};
+const err25 = {instancePath:instancePath+"/event_type",schemaPath:"#/else/else/else/else/else/else/else/else/properties/event_type/enum",keyword:"enum",params:{allowedValues: schema169.else.else.else.else.else.else.else.else.properties.event_type.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err25];
 }
@@ -20685,12 +21120,12 @@ vErrors.push(err34);
 }
 errors++;
 }
-validate552.errors = vErrors;
+validate556.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate551(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate555(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -20731,8 +21166,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate552(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate552.errors : vErrors.concat(validate552.errors);
+if(!(validate556(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate556.errors : vErrors.concat(validate556.errors);
 errors = vErrors.length;
 }
 }
@@ -20749,8 +21184,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate314(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
+if(!(validate318(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate318.errors : vErrors.concat(validate318.errors);
 errors = vErrors.length;
 }
 }
@@ -20765,18 +21200,18 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate551.errors = vErrors;
+validate555.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Event = validate552;
+const closed_openapi_schemas_Event = validate556;
 
-const closed_openapi_schemas_EventTypeList = validate682;
-const schema205 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/EventTypeDescription"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema206 = {"type":"object","required":["name","description","resource_type","data_schema"],"properties":{"name":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"},"description":{"type":"string"},"resource_type":{"$ref":"/closed/openapi.yaml/components/schemas/EventResourceType"},"data_schema":{"type":"object","additionalProperties":true}},"additionalProperties":false};
-const schema207 = {"type":"string","enum":["participant","task","job","job_application","payment","export","import"]};
+const closed_openapi_schemas_EventTypeList = validate686;
+const schema207 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/EventTypeDescription"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema208 = {"type":"object","required":["name","description","resource_type","data_schema"],"properties":{"name":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"},"description":{"type":"string"},"resource_type":{"$ref":"/closed/openapi.yaml/components/schemas/EventResourceType"},"data_schema":{"type":"object","additionalProperties":true}},"additionalProperties":false};
+const schema209 = {"type":"string","enum":["participant","task","job","job_application","payment","export","import"]};
 
-function validate685(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate689(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -20790,7 +21225,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((((((data === "participant") || (data === "task")) || (data === "job")) || (data === "job_application")) || (data === "payment")) || (data === "export")) || (data === "import"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema207.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema209.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -20799,12 +21234,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate685.errors = vErrors;
+validate689.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate683(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate687(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -20879,8 +21314,8 @@ errors++;
 }
 }
 if(data.resource_type !== undefined){
-if(!(validate685(data.resource_type, {instancePath:instancePath+"/resource_type",parentData:data,parentDataProperty:"resource_type",rootData}))){
-vErrors = vErrors === null ? validate685.errors : vErrors.concat(validate685.errors);
+if(!(validate689(data.resource_type, {instancePath:instancePath+"/resource_type",parentData:data,parentDataProperty:"resource_type",rootData}))){
+vErrors = vErrors === null ? validate689.errors : vErrors.concat(validate689.errors);
 errors = vErrors.length;
 }
 }
@@ -20910,12 +21345,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate683.errors = vErrors;
+validate687.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate682(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate686(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -20956,8 +21391,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate683(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate683.errors : vErrors.concat(validate683.errors);
+if(!(validate687(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate687.errors : vErrors.concat(validate687.errors);
 errors = vErrors.length;
 }
 }
@@ -20974,8 +21409,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate314(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
+if(!(validate318(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate318.errors : vErrors.concat(validate318.errors);
 errors = vErrors.length;
 }
 }
@@ -20990,14 +21425,14 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate682.errors = vErrors;
+validate686.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Index = validate689;
-const schema208 = {"type":"object","required":["links"],"properties":{"links":{"type":"object","additionalProperties":{"type":"string"}}},"additionalProperties":false};
+const closed_openapi_schemas_Index = validate693;
+const schema210 = {"type":"object","required":["links"],"properties":{"links":{"type":"object","additionalProperties":{"type":"string"}}},"additionalProperties":false};
 
-function validate689(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate693(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -21061,16 +21496,16 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate689.errors = vErrors;
+validate693.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Me = validate690;
-const schema209 = {"type":"object","required":["api_key","user","account","rate_limit"],"properties":{"api_key":{"$ref":"/closed/openapi.yaml/components/schemas/ApiKeyInfo"},"user":{"$ref":"/closed/openapi.yaml/components/schemas/User"},"account":{"$ref":"/closed/openapi.yaml/components/schemas/Account"},"rate_limit":{"$ref":"/closed/openapi.yaml/components/schemas/RequestLimit"}},"additionalProperties":false};
-const schema210 = {"type":"object","required":["id","name","access_level"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"name":{"type":"string"},"access_level":{"$ref":"/closed/openapi.yaml/components/schemas/AccessLevel"}},"additionalProperties":false};
-const schema211 = {"type":"string","enum":["full_access","read_only"]};
+const closed_openapi_schemas_Me = validate694;
+const schema211 = {"type":"object","required":["api_key","user","account","rate_limit"],"properties":{"api_key":{"$ref":"/closed/openapi.yaml/components/schemas/ApiKeyInfo"},"user":{"$ref":"/closed/openapi.yaml/components/schemas/User"},"account":{"$ref":"/closed/openapi.yaml/components/schemas/Account"},"rate_limit":{"$ref":"/closed/openapi.yaml/components/schemas/RequestLimit"}},"additionalProperties":false};
+const schema212 = {"type":"object","required":["id","name","access_level"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"name":{"type":"string"},"access_level":{"$ref":"/closed/openapi.yaml/components/schemas/AccessLevel"}},"additionalProperties":false};
+const schema213 = {"type":"string","enum":["full_access","read_only"]};
 
-function validate693(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate697(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -21084,7 +21519,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "full_access") || (data === "read_only"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema211.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema213.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -21093,12 +21528,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate693.errors = vErrors;
+validate697.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate691(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate695(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -21163,8 +21598,8 @@ errors++;
 }
 }
 if(data.access_level !== undefined){
-if(!(validate693(data.access_level, {instancePath:instancePath+"/access_level",parentData:data,parentDataProperty:"access_level",rootData}))){
-vErrors = vErrors === null ? validate693.errors : vErrors.concat(validate693.errors);
+if(!(validate697(data.access_level, {instancePath:instancePath+"/access_level",parentData:data,parentDataProperty:"access_level",rootData}))){
+vErrors = vErrors === null ? validate697.errors : vErrors.concat(validate697.errors);
 errors = vErrors.length;
 }
 }
@@ -21179,14 +21614,14 @@ vErrors.push(err5);
 }
 errors++;
 }
-validate691.errors = vErrors;
+validate695.errors = vErrors;
 return errors === 0;
 }
 
-const schema212 = {"type":"object","required":["id","full_name","email","role","finance_permission","can_manage_webhooks"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"full_name":{"type":"string"},"email":{"type":"string"},"role":{"$ref":"/closed/openapi.yaml/components/schemas/UserRole"},"finance_permission":{"$ref":"/closed/openapi.yaml/components/schemas/FinancePermission"},"can_manage_webhooks":{"type":"boolean"}},"additionalProperties":false};
-const schema213 = {"type":"string","enum":["owner","admin","member"]};
+const schema214 = {"type":"object","required":["id","full_name","email","role","finance_permission","can_manage_webhooks"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"full_name":{"type":"string"},"email":{"type":"string"},"role":{"$ref":"/closed/openapi.yaml/components/schemas/UserRole"},"finance_permission":{"$ref":"/closed/openapi.yaml/components/schemas/FinancePermission"},"can_manage_webhooks":{"type":"boolean"}},"additionalProperties":false};
+const schema215 = {"type":"string","enum":["owner","admin","member"]};
 
-function validate698(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate702(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -21200,7 +21635,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "owner") || (data === "admin")) || (data === "member"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema213.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema215.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -21209,13 +21644,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate698.errors = vErrors;
+validate702.errors = vErrors;
 return errors === 0;
 }
 
-const schema214 = {"type":"string","enum":["none","read","write"]};
+const schema216 = {"type":"string","enum":["none","read","write"]};
 
-function validate700(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate704(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -21229,7 +21664,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "none") || (data === "read")) || (data === "write"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema214.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema216.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -21238,12 +21673,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate700.errors = vErrors;
+validate704.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate696(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate700(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -21350,14 +21785,14 @@ errors++;
 }
 }
 if(data.role !== undefined){
-if(!(validate698(data.role, {instancePath:instancePath+"/role",parentData:data,parentDataProperty:"role",rootData}))){
-vErrors = vErrors === null ? validate698.errors : vErrors.concat(validate698.errors);
+if(!(validate702(data.role, {instancePath:instancePath+"/role",parentData:data,parentDataProperty:"role",rootData}))){
+vErrors = vErrors === null ? validate702.errors : vErrors.concat(validate702.errors);
 errors = vErrors.length;
 }
 }
 if(data.finance_permission !== undefined){
-if(!(validate700(data.finance_permission, {instancePath:instancePath+"/finance_permission",parentData:data,parentDataProperty:"finance_permission",rootData}))){
-vErrors = vErrors === null ? validate700.errors : vErrors.concat(validate700.errors);
+if(!(validate704(data.finance_permission, {instancePath:instancePath+"/finance_permission",parentData:data,parentDataProperty:"finance_permission",rootData}))){
+vErrors = vErrors === null ? validate704.errors : vErrors.concat(validate704.errors);
 errors = vErrors.length;
 }
 }
@@ -21384,13 +21819,13 @@ vErrors.push(err10);
 }
 errors++;
 }
-validate696.errors = vErrors;
+validate700.errors = vErrors;
 return errors === 0;
 }
 
-const schema215 = {"type":"object","required":["id","name"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"name":{"type":"string"}},"additionalProperties":false};
+const schema217 = {"type":"object","required":["id","name"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"name":{"type":"string"}},"additionalProperties":false};
 
-function validate703(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate707(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -21455,13 +21890,13 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate703.errors = vErrors;
+validate707.errors = vErrors;
 return errors === 0;
 }
 
-const schema216 = {"type":"object","required":["limit","window_seconds"],"properties":{"limit":{"type":"integer","format":"int32"},"window_seconds":{"type":"integer","format":"int32"}},"additionalProperties":false};
+const schema218 = {"type":"object","required":["limit","window_seconds"],"properties":{"limit":{"type":"integer","format":"int32"},"window_seconds":{"type":"integer","format":"int32"}},"additionalProperties":false};
 
-function validate706(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate710(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -21558,12 +21993,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate706.errors = vErrors;
+validate710.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate690(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate694(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -21620,26 +22055,26 @@ errors++;
 }
 }
 if(data.api_key !== undefined){
-if(!(validate691(data.api_key, {instancePath:instancePath+"/api_key",parentData:data,parentDataProperty:"api_key",rootData}))){
-vErrors = vErrors === null ? validate691.errors : vErrors.concat(validate691.errors);
+if(!(validate695(data.api_key, {instancePath:instancePath+"/api_key",parentData:data,parentDataProperty:"api_key",rootData}))){
+vErrors = vErrors === null ? validate695.errors : vErrors.concat(validate695.errors);
 errors = vErrors.length;
 }
 }
 if(data.user !== undefined){
-if(!(validate696(data.user, {instancePath:instancePath+"/user",parentData:data,parentDataProperty:"user",rootData}))){
-vErrors = vErrors === null ? validate696.errors : vErrors.concat(validate696.errors);
+if(!(validate700(data.user, {instancePath:instancePath+"/user",parentData:data,parentDataProperty:"user",rootData}))){
+vErrors = vErrors === null ? validate700.errors : vErrors.concat(validate700.errors);
 errors = vErrors.length;
 }
 }
 if(data.account !== undefined){
-if(!(validate703(data.account, {instancePath:instancePath+"/account",parentData:data,parentDataProperty:"account",rootData}))){
-vErrors = vErrors === null ? validate703.errors : vErrors.concat(validate703.errors);
+if(!(validate707(data.account, {instancePath:instancePath+"/account",parentData:data,parentDataProperty:"account",rootData}))){
+vErrors = vErrors === null ? validate707.errors : vErrors.concat(validate707.errors);
 errors = vErrors.length;
 }
 }
 if(data.rate_limit !== undefined){
-if(!(validate706(data.rate_limit, {instancePath:instancePath+"/rate_limit",parentData:data,parentDataProperty:"rate_limit",rootData}))){
-vErrors = vErrors === null ? validate706.errors : vErrors.concat(validate706.errors);
+if(!(validate710(data.rate_limit, {instancePath:instancePath+"/rate_limit",parentData:data,parentDataProperty:"rate_limit",rootData}))){
+vErrors = vErrors === null ? validate710.errors : vErrors.concat(validate710.errors);
 errors = vErrors.length;
 }
 }
@@ -21654,15 +22089,15 @@ vErrors.push(err5);
 }
 errors++;
 }
-validate690.errors = vErrors;
+validate694.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantCreated = validate708;
-const schema217 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"participant.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema218 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"participant"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ParticipantCreated = validate712;
+const schema219 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"participant.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema220 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"participant"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate710(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate714(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -21757,12 +22192,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate710.errors = vErrors;
+validate714.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate708(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate712(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -21848,14 +22283,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate710(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate710.errors : vErrors.concat(validate710.errors);
+if(!(validate714(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate714.errors : vErrors.concat(validate714.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -21870,18 +22305,18 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate708.errors = vErrors;
+validate712.errors = vErrors;
 return errors === 0;
 }
 
-const open_asyncapi_schemas_DeliveryHeaders = validate713;
-const schema219 = {"type":"object","required":["content-type","accept","user-agent","traceparent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"accept":{"type":"string","const":"*/*"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"traceparent":{"type":"string","pattern":"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
-const pattern55 = new RegExp("^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$", "u");
-const pattern56 = new RegExp("^[0-9a-f]{64}$", "u");
-const pattern57 = new RegExp("^[0-9]{10}$", "u");
-const pattern58 = new RegExp("^v1,[A-Za-z0-9+/]{43}=$", "u");
+const open_asyncapi_schemas_DeliveryHeaders = validate717;
+const schema221 = {"type":"object","required":["content-type","accept","user-agent","traceparent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"accept":{"type":"string","const":"*/*"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"traceparent":{"type":"string","pattern":"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
+const pattern59 = new RegExp("^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$", "u");
+const pattern60 = new RegExp("^[0-9a-f]{64}$", "u");
+const pattern61 = new RegExp("^[0-9]{10}$", "u");
+const pattern62 = new RegExp("^v1,[A-Za-z0-9+/]{43}=$", "u");
 
-function validate713(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate717(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -22047,7 +22482,7 @@ errors++;
 if(data.traceparent !== undefined){
 let data3 = data.traceparent;
 if(typeof data3 === "string"){
-if(!pattern55.test(data3)){
+if(!pattern59.test(data3)){
 const err15 = {instancePath:instancePath+"/traceparent",schemaPath:"#/properties/traceparent/pattern",keyword:"pattern",params:{pattern: "^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},message:"must match pattern \""+"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"+"\""};
 if(vErrors === null){
 vErrors = [err15];
@@ -22097,7 +22532,7 @@ errors++;
 if(data["x-service-signature"] !== undefined){
 let data5 = data["x-service-signature"];
 if(typeof data5 === "string"){
-if(!pattern56.test(data5)){
+if(!pattern60.test(data5)){
 const err19 = {instancePath:instancePath+"/x-service-signature",schemaPath:"#/properties/x-service-signature/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\""};
 if(vErrors === null){
 vErrors = [err19];
@@ -22147,7 +22582,7 @@ errors++;
 if(data["webhook-timestamp"] !== undefined){
 let data7 = data["webhook-timestamp"];
 if(typeof data7 === "string"){
-if(!pattern57.test(data7)){
+if(!pattern61.test(data7)){
 const err23 = {instancePath:instancePath+"/webhook-timestamp",schemaPath:"#/properties/webhook-timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{10}$"},message:"must match pattern \""+"^[0-9]{10}$"+"\""};
 if(vErrors === null){
 vErrors = [err23];
@@ -22172,7 +22607,7 @@ errors++;
 if(data["webhook-signature"] !== undefined){
 let data8 = data["webhook-signature"];
 if(typeof data8 === "string"){
-if(!pattern58.test(data8)){
+if(!pattern62.test(data8)){
 const err25 = {instancePath:instancePath+"/webhook-signature",schemaPath:"#/properties/webhook-signature/pattern",keyword:"pattern",params:{pattern: "^v1,[A-Za-z0-9+/]{43}=$"},message:"must match pattern \""+"^v1,[A-Za-z0-9+/]{43}=$"+"\""};
 if(vErrors === null){
 vErrors = [err25];
@@ -22205,14 +22640,14 @@ vErrors.push(err27);
 }
 errors++;
 }
-validate713.errors = vErrors;
+validate717.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantUpdated = validate714;
-const schema220 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"participant.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ParticipantUpdated = validate718;
+const schema222 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"participant.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate714(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate718(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -22298,14 +22733,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate710(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate710.errors : vErrors.concat(validate710.errors);
+if(!(validate714(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate714.errors : vErrors.concat(validate714.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -22320,14 +22755,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate714.errors = vErrors;
+validate718.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantDeleted = validate718;
-const schema221 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"participant.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ParticipantDeleted = validate722;
+const schema223 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"participant.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate718(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate722(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -22413,14 +22848,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate710(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate710.errors : vErrors.concat(validate710.errors);
+if(!(validate714(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate714.errors : vErrors.concat(validate714.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -22435,15 +22870,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate718.errors = vErrors;
+validate722.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskCreated = validate722;
-const schema222 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema223 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"task"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_TaskCreated = validate726;
+const schema224 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema225 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"task"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate724(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate728(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -22538,12 +22973,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate724.errors = vErrors;
+validate728.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate722(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate726(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -22629,14 +23064,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate724(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate724.errors : vErrors.concat(validate724.errors);
+if(!(validate728(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate728.errors : vErrors.concat(validate728.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -22651,14 +23086,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate722.errors = vErrors;
+validate726.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskCompleted = validate727;
-const schema224 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_TaskCompleted = validate731;
+const schema226 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate727(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate731(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -22744,14 +23179,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate724(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate724.errors : vErrors.concat(validate724.errors);
+if(!(validate728(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate728.errors : vErrors.concat(validate728.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -22766,14 +23201,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate727.errors = vErrors;
+validate731.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskUpdated = validate731;
-const schema225 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_TaskUpdated = validate735;
+const schema227 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate731(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate735(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -22859,14 +23294,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate724(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate724.errors : vErrors.concat(validate724.errors);
+if(!(validate728(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate728.errors : vErrors.concat(validate728.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -22881,14 +23316,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate731.errors = vErrors;
+validate735.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskDeleted = validate735;
-const schema226 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_TaskDeleted = validate739;
+const schema228 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate735(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate739(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -22974,14 +23409,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate724(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate724.errors : vErrors.concat(validate724.errors);
+if(!(validate728(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate728.errors : vErrors.concat(validate728.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -22996,15 +23431,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate735.errors = vErrors;
+validate739.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobCreated = validate739;
-const schema227 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema228 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobCreated = validate743;
+const schema229 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema230 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate741(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate745(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -23099,12 +23534,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate741.errors = vErrors;
+validate745.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate739(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate743(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -23190,14 +23625,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate741(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate741.errors : vErrors.concat(validate741.errors);
+if(!(validate745(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate745.errors : vErrors.concat(validate745.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -23212,14 +23647,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate739.errors = vErrors;
+validate743.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobUpdated = validate744;
-const schema229 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobUpdated = validate748;
+const schema231 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate744(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate748(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -23305,14 +23740,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate741(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate741.errors : vErrors.concat(validate741.errors);
+if(!(validate745(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate745.errors : vErrors.concat(validate745.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -23327,14 +23762,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate744.errors = vErrors;
+validate748.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobDeleted = validate748;
-const schema230 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobDeleted = validate752;
+const schema232 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate748(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate752(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -23420,14 +23855,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate741(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate741.errors : vErrors.concat(validate741.errors);
+if(!(validate745(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate745.errors : vErrors.concat(validate745.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -23442,15 +23877,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate748.errors = vErrors;
+validate752.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationCreated = validate752;
-const schema231 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationCreatedData"}},"additionalProperties":false};
-const schema232 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job_application"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobApplicationCreated = validate756;
+const schema233 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationCreatedData"}},"additionalProperties":false};
+const schema234 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job_application"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate754(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate758(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -23545,13 +23980,13 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate754.errors = vErrors;
+validate758.errors = vErrors;
 return errors === 0;
 }
 
-const schema233 = {"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"oneOf":[{"$ref":"/open/openapi.yaml/components/schemas/ScreeningResult"},{"type":"null"}]}},"additionalProperties":false};
+const schema235 = {"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"oneOf":[{"$ref":"/open/openapi.yaml/components/schemas/ScreeningResult"},{"type":"null"}]}},"additionalProperties":false};
 
-function validate756(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate760(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -23647,12 +24082,12 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate756.errors = vErrors;
+validate760.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate752(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate756(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -23738,14 +24173,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate754(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate754.errors : vErrors.concat(validate754.errors);
+if(!(validate758(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate758.errors : vErrors.concat(validate758.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate756(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate756.errors : vErrors.concat(validate756.errors);
+if(!(validate760(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate760.errors : vErrors.concat(validate760.errors);
 errors = vErrors.length;
 }
 }
@@ -23760,14 +24195,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate752.errors = vErrors;
+validate756.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationStatusChanged = validate759;
-const schema234 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.status_changed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobApplicationStatusChanged = validate763;
+const schema236 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.status_changed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate759(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate763(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -23853,14 +24288,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate754(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate754.errors : vErrors.concat(validate754.errors);
+if(!(validate758(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate758.errors : vErrors.concat(validate758.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -23875,14 +24310,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate759.errors = vErrors;
+validate763.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationUpdated = validate763;
-const schema235 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobApplicationUpdated = validate767;
+const schema237 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate763(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate767(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -23968,14 +24403,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate754(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate754.errors : vErrors.concat(validate754.errors);
+if(!(validate758(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate758.errors : vErrors.concat(validate758.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -23990,14 +24425,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate763.errors = vErrors;
+validate767.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationDeleted = validate767;
-const schema236 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_JobApplicationDeleted = validate771;
+const schema238 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate767(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate771(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -24083,14 +24518,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate754(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate754.errors : vErrors.concat(validate754.errors);
+if(!(validate758(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate758.errors : vErrors.concat(validate758.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -24105,15 +24540,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate767.errors = vErrors;
+validate771.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentCreated = validate771;
-const schema237 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema238 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"payment"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_PaymentCreated = validate775;
+const schema239 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema240 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"payment"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate773(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate777(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -24208,12 +24643,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate773.errors = vErrors;
+validate777.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate771(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate775(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -24299,14 +24734,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate773(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate773.errors : vErrors.concat(validate773.errors);
+if(!(validate777(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate777.errors : vErrors.concat(validate777.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -24321,14 +24756,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate771.errors = vErrors;
+validate775.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentPaid = validate776;
-const schema239 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.paid"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_PaymentPaid = validate780;
+const schema241 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.paid"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate776(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate780(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -24414,14 +24849,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate773(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate773.errors : vErrors.concat(validate773.errors);
+if(!(validate777(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate777.errors : vErrors.concat(validate777.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -24436,14 +24871,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate776.errors = vErrors;
+validate780.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentUpdated = validate780;
-const schema240 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_PaymentUpdated = validate784;
+const schema242 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate780(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate784(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -24529,14 +24964,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate773(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate773.errors : vErrors.concat(validate773.errors);
+if(!(validate777(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate777.errors : vErrors.concat(validate777.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -24551,14 +24986,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate780.errors = vErrors;
+validate784.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentDeleted = validate784;
-const schema241 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_PaymentDeleted = validate788;
+const schema243 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate784(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate788(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -24644,14 +25079,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate773(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate773.errors : vErrors.concat(validate773.errors);
+if(!(validate777(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate777.errors : vErrors.concat(validate777.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -24666,15 +25101,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate784.errors = vErrors;
+validate788.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportCreated = validate788;
-const schema242 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"export.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema243 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"export"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ExportCreated = validate792;
+const schema244 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"export.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema245 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"export"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate790(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate794(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -24769,12 +25204,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate790.errors = vErrors;
+validate794.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate788(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate792(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -24860,14 +25295,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate790(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate790.errors : vErrors.concat(validate790.errors);
+if(!(validate794(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate794.errors : vErrors.concat(validate794.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -24882,14 +25317,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate788.errors = vErrors;
+validate792.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportCompleted = validate793;
-const schema244 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"export.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ExportCompleted = validate797;
+const schema246 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"export.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate793(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate797(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -24975,14 +25410,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate790(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate790.errors : vErrors.concat(validate790.errors);
+if(!(validate794(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate794.errors : vErrors.concat(validate794.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -24997,14 +25432,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate793.errors = vErrors;
+validate797.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportFailed = validate797;
-const schema245 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"export.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ExportFailed = validate801;
+const schema247 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"export.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate797(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate801(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -25090,14 +25525,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate790(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate790.errors : vErrors.concat(validate790.errors);
+if(!(validate794(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate794.errors : vErrors.concat(validate794.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -25112,15 +25547,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate797.errors = vErrors;
+validate801.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ImportCreated = validate801;
-const schema246 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"import.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema247 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"import"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ImportCreated = validate805;
+const schema248 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"import.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema249 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"import"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate803(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate807(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -25215,12 +25650,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate803.errors = vErrors;
+validate807.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate801(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate805(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -25306,14 +25741,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate803(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate803.errors : vErrors.concat(validate803.errors);
+if(!(validate807(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate807.errors : vErrors.concat(validate807.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -25328,14 +25763,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate801.errors = vErrors;
+validate805.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ImportCompleted = validate806;
-const schema248 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"import.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ImportCompleted = validate810;
+const schema250 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"import.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate806(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate810(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -25421,14 +25856,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate803(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate803.errors : vErrors.concat(validate803.errors);
+if(!(validate807(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate807.errors : vErrors.concat(validate807.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -25443,14 +25878,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate806.errors = vErrors;
+validate810.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ImportFailed = validate810;
-const schema249 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"import.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const closed_asyncapi_schemas_ImportFailed = validate814;
+const schema251 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"import.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
-function validate810(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate814(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -25536,14 +25971,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate803(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate803.errors : vErrors.concat(validate803.errors);
+if(!(validate807(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate807.errors : vErrors.concat(validate807.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -25558,15 +25993,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate810.errors = vErrors;
+validate814.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_WebhookTest = validate814;
-const schema250 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"webhook.test"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/WebhookReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema251 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"webhook"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const closed_asyncapi_schemas_WebhookTest = validate818;
+const schema252 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"webhook.test"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/WebhookReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema253 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"webhook"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
-function validate816(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate820(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -25661,12 +26096,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate816.errors = vErrors;
+validate820.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate814(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate818(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -25752,14 +26187,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate816(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate816.errors : vErrors.concat(validate816.errors);
+if(!(validate820(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate820.errors : vErrors.concat(validate820.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate562(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate566(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 }
@@ -25774,7 +26209,7 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate814.errors = vErrors;
+validate818.errors = vErrors;
 return errors === 0;
 }
 

@@ -47,6 +47,14 @@ export async function findSealedSecrets(
   return row && { current: row.secret_encrypted, next: row.next_secret_encrypted }
 }
 
+/** Encrypted values of headers by name. */
+export async function findSealedHeaders(scope: Scope, id: string): Promise<Record<string, string>> {
+  const row: Pick<WebhookRow, 'headers_encrypted'> | undefined = await notDeleted(scope)
+    .where({ id })
+    .first('headers_encrypted')
+  return JSON.parse(row?.headers_encrypted ?? '{}')
+}
+
 interface AllSecrets extends SealedSecrets {
   /** Encrypted values by name. */
   headers: Record<string, string>

@@ -87,6 +87,7 @@ export function toPublicWebhook(webhook: Webhook): PublicWebhook {
     // The contract, the console and the commands accept no other types.
     event_types: webhook.eventTypes as PublicWebhook['event_types'],
     ordering: webhook.ordering,
+    header_names: webhook.headerNames,
     enabled: webhook.enabled,
     disabled_at: webhook.enabled ? null : toNullableTimestamp(webhook.disabledAt),
     secret: null,

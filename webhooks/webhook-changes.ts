@@ -1,6 +1,6 @@
 /** Changes of webhooks and deliveries with their entries in the audit log, for the API and the
  *  console. Those that take an ID return undefined if the record does not exist. */
-import { type FieldErrors, InvalidInput } from '../errors.ts'
+import { type FieldErrors, InvalidInput, Refused } from '../errors.ts'
 import { readAccountName } from '../records/accounts.ts'
 import { type AuditTarget, changesBetween } from '../records/audit-log.ts'
 import {
@@ -19,13 +19,14 @@ import {
   resendDelivery,
   retryDelivery,
 } from '../records/delivery-commands.ts'
-import { activateSecret, prepareSecret } from '../records/webhook-secrets.ts'
+import { activateSecret, findSealedHeaders, prepareSecret } from '../records/webhook-secrets.ts'
 import {
   deleteWebhook,
   disableWebhook,
   enableWebhook,
   findWebhook,
   findWebhookNames,
+  haveSameOrigin,
   insertWebhook,
   type NewWebhook,
   toAuditDetails,
@@ -36,9 +37,15 @@ import {
 } from '../records/webhooks.ts'
 import { emitTest } from './emit.ts'
 import { findSealingKey, sealHeaders } from './secret-keys.ts'
-import type { HeaderChange } from './transport/custom-headers.ts'
+import { assertHeader, type HeaderChange } from './transport/custom-headers.ts'
 import { type Cidr, parseWebhookUrl, UnacceptableUrl } from './transport/egress.ts'
-import { newSecret, type SecretKeys, sealSecret } from './transport/secret.ts'
+import {
+  listKeys,
+  newSecret,
+  openWithKey,
+  type SecretKeys,
+  sealSecret,
+} from './transport/secret.ts'
 
 /** Writes an entry of the audit log. `action` is `noun.verbed`, such as `webhook.created`. */
 export type Audit = (
@@ -75,6 +82,50 @@ export function assertWebhookFields(
   }
   if (description !== undefined && /\p{Cc}/u.test(description))
     errors.description = ['must not contain control characters.']
+  if (Object.keys(errors).length > 0) throw new InvalidInput(errors)
+}
+
+/** All headers that a webhook is to have. Null: the stored value. */
+type HeaderList = { name: string; value: string | null }[]
+
+/** The change that gives the webhook these headers. A value that is stored already is no change,
+ *  unless `url` leads to another host, which needs all values again. Throws `InvalidInput`. */
+export async function toHeaderChange(
+  scope: WriteScope,
+  keys: SecretKeys,
+  { id, url: before, headerNames }: Webhook,
+  { headers, url = before }: { headers: HeaderList; url?: string },
+): Promise<HeaderChange> {
+  assertHeaderList(headers)
+  const sealed = await findSealedHeaders(scope, id)
+  const isStored = (name: string, value: string): boolean =>
+    listKeys(keys).some((key) => openWithKey(key, id, sealed[name] ?? '') === value)
+  const isSameHost = haveSameOrigin(url, before)
+  const names = headers.map(({ name }) => name.toLowerCase())
+  const removed = headerNames.filter((name) => !names.includes(name.toLowerCase()))
+  const set = headers.filter(
+    ({ name, value }) => value !== null && !(isSameHost && isStored(name, value)),
+  )
+  return Object.fromEntries([
+    ...removed.map((name) => [name, null]),
+    ...set.map(({ name, value }) => [name, value]),
+  ])
+}
+
+/** Throws `InvalidInput`. */
+export function assertHeaderList(headers: HeaderList): void {
+  const errors: FieldErrors = {}
+  const names = headers.map(({ name }) => name.toLowerCase())
+  for (const [index, { name, value }] of headers.entries()) {
+    try {
+      assertHeader(name, value)
+      if (names.indexOf(name.toLowerCase()) < index)
+        throw new Refused('must not be there twice, whatever its case.')
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error
+      errors[`headers.${index}.name`] = [error.message]
+    }
+  }
   if (Object.keys(errors).length > 0) throw new InvalidInput(errors)
 }
 

@@ -29,6 +29,7 @@ describe('createWebhook', () => {
         ...example(),
         id: expect.any(String),
         ordering: 'none',
+        header_names: [],
         enabled: true,
         disabled_at: null,
         secret: expect.stringMatching(/^whsec_[\w+/]{43}=$/),
@@ -131,6 +132,82 @@ describe('updateWebhook', () => {
     expect(await client.patch(path, { description: 'a' }, etag)).toMatchObject({ status: 200 })
     expect(await client.patch(path, { description: 'b' }, etag)).toMatchObject({ status: 412 })
     expect(await client.delete(path, etag)).toMatchObject({ status: 412 })
+  })
+})
+
+describe('headers', () => {
+  const header = (name: string, value: string | null) => ({ name, value })
+
+  test('are sent, and no response, table or log has their values', async () => {
+    const { account, client } = await newTenant()
+    const webhook = await newWebhook(client, {
+      headers: [header('Authorization', 'Bearer s3cret'), header('X-Api-Key', 's3cret-too')],
+    })
+    expect(webhook.header_names).toEqual(['Authorization', 'X-Api-Key'])
+    const path = `/webhooks/${webhook.id}`
+    await client.patch(path, {
+      headers: [header('X-Api-Key', 's3cret'), header('X-B', '')],
+    } as object)
+    await client.patch(path, undefined)
+    const read = await client.get(path)
+    expect(read.body).toEqual({ ...webhook, secret: null })
+    const logged = await until('the requests are logged', async () => {
+      const rows = await rowsOf('request_log', account)
+      return rows.length >= 3 && rows
+    })
+    expect(logged[0].request_body).toContain('{"name":"X-Api-Key","value":"…"}')
+    const tables = [logged, await rowsOf('webhooks', account), await rowsOf('audit_log', account)]
+    expect(JSON.stringify(tables)).not.toContain('s3cret')
+  })
+
+  test('the same values again change nothing; others are replaced, kept by null, and removed', async () => {
+    const { account, client } = await newTenant()
+    const headers = [header('X-A', 'a'), header('X-B', 'b'), header('X-C', 'c')]
+    const webhook = await newWebhook(client, { headers })
+    const path = `/webhooks/${webhook.id}`
+    const patch = (fields: object) => expectSuccess(client.patch(path, fields))
+    expect(await patch({ headers })).toEqual({ ...webhook, secret: null })
+    expect(await patch({ headers: headers.map(({ name }) => header(name, null)) })).toEqual({
+      ...webhook,
+      secret: null,
+    })
+    const changed = await patch({
+      headers: [header('x-a', 'new'), header('X-B', null), header('X-Unknown', null)],
+    })
+    expect(changed.header_names).toEqual(['X-B', 'x-a'])
+    expect(changed.updated_at > webhook.updated_at).toBe(true)
+    const actions = (await rowsOf('audit_log', account)).map(({ action }) => action)
+    expect(actions).toEqual(['webhook.created', 'webhook.updated'])
+
+    // Another host gets no stored value.
+    const url = 'https://other.example.com/'
+    const kept = await client.patch(path, {
+      url,
+      headers: [header('x-a', 'new'), header('X-B', null)],
+    })
+    expect(kept).toMatchObject({
+      status: 422,
+      body: { errors: { headers: [expect.stringContaining('or remove the headers: X-B.')] } },
+    })
+    expect(await client.patch(path, { url })).toMatchObject({ status: 422 })
+    expect(await patch({ url, headers: [header('x-a', 'new')] })).toMatchObject({
+      url,
+      header_names: ['x-a'],
+    })
+  })
+
+  test.each([
+    ['a header of deliveries', [header('Webhook-Id', 'a')], 'headers.0.name'],
+    ['a name twice', [header('X-A', 'a'), header('x-a', 'b')], 'headers.1.name'],
+    ['a space in a name', [header('X A', 'a')], 'headers.0.name'],
+    ['a line break in a value', [header('X-A', 'a\r\nHost: b')], 'headers.0.value'],
+    ['21 headers', Array.from({ length: 21 }, (_, n) => header(`X-${n}`, 'a')), 'headers'],
+  ])('%s → 422', async (_, headers, field) => {
+    const { client } = await newTenant()
+    const created = await client.post('/webhooks', { ...example(), headers })
+    const { id } = await newWebhook(client)
+    for (const { status, body } of [created, await client.patch(`/webhooks/${id}`, { headers })])
+      expect([status, Object.keys(body.errors)]).toEqual([422, [field]])
   })
 })
 

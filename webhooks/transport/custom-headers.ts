@@ -6,8 +6,7 @@ import { openSecret, type SecretKeys } from './secret.ts'
 /** By name, with the spelling of the user. Null removes a header. */
 export type HeaderChange = Record<string, string | null>
 
-/** A token: RFC 9110 §5.6.2. */
-const NAME = /^[\w!#$%&'*+.^`|~-]{1,100}$/
+const NAME = /^[\w-]{1,100}$/
 const VALUE = /^[!-~](?:[ -~]{0,998}[!-~])?$/
 /** The headers of each delivery, of its body and of the connection (RFC 9110 §7.6.1). */
 const RESERVED =
