@@ -1227,6 +1227,11 @@ export interface components {
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
         };
+        /**
+         * @description A field of a participant.
+         * @enum {string}
+         */
+        ParticipantField: "id" | "full_name" | "email" | "phone" | "status" | "tags" | "external_id" | "created_at" | "updated_at";
         /** @description A page of participants. */
         ParticipantList: {
             /** @description The records of the page, in order. */
@@ -1305,7 +1310,18 @@ export interface components {
             external_id: components["schemas"]["ExternalId"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
+            participant?: components["schemas"]["Participant"];
         };
+        /**
+         * @description What can be embedded in a task.
+         * @enum {string}
+         */
+        TaskInclude: "participant";
+        /**
+         * @description A field of a task.
+         * @enum {string}
+         */
+        TaskField: "id" | "title" | "description" | "status" | "participant_id" | "due_at" | "completed_at" | "external_id" | "created_at" | "updated_at";
         /** @description A page of tasks. */
         TaskList: {
             /** @description The records of the page, in order. */
@@ -1442,7 +1458,50 @@ export interface components {
             external_id: components["schemas"]["ExternalId"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
+            counts?: components["schemas"]["JobCounts"];
         };
+        /** @description Numbers of records that refer to a job. */
+        JobCounts: {
+            job_applications: components["schemas"]["JobApplicationCounts"];
+        };
+        /** @description The number of job applications with each status. */
+        JobApplicationCounts: {
+            /**
+             * Format: int32
+             * @description The number of job applications with the status `submitted`.
+             */
+            submitted: number;
+            /**
+             * Format: int32
+             * @description The number of job applications with the status `shortlisted`.
+             */
+            shortlisted: number;
+            /**
+             * Format: int32
+             * @description The number of job applications with the status `accepted`.
+             */
+            accepted: number;
+            /**
+             * Format: int32
+             * @description The number of job applications with the status `rejected`.
+             */
+            rejected: number;
+            /**
+             * Format: int32
+             * @description The number of job applications with the status `withdrawn`.
+             */
+            withdrawn: number;
+        };
+        /**
+         * @description What can be embedded in a job.
+         * @enum {string}
+         */
+        JobInclude: "counts";
+        /**
+         * @description A field of a job.
+         * @enum {string}
+         */
+        JobField: "id" | "title" | "description" | "status" | "screening_questions" | "external_id" | "created_at" | "updated_at";
         /** @description A page of jobs. */
         JobList: {
             /** @description The records of the page, in order. */
@@ -1499,7 +1558,19 @@ export interface components {
             external_id: components["schemas"]["ExternalId"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
+            participant?: components["schemas"]["Participant"];
+            job?: components["schemas"]["Job"];
         };
+        /**
+         * @description What can be embedded in a job application.
+         * @enum {string}
+         */
+        JobApplicationInclude: "participant" | "job";
+        /**
+         * @description A field of a job application.
+         * @enum {string}
+         */
+        JobApplicationField: "id" | "job_id" | "participant_id" | "status" | "answers" | "screening_outcome" | "external_id" | "created_at" | "updated_at";
         /** @description A page of job applications. */
         JobApplicationList: {
             /** @description The records of the page, in order. */
@@ -1562,6 +1633,11 @@ export interface components {
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
         };
+        /**
+         * @description A field of an export.
+         * @enum {string}
+         */
+        ExportField: "id" | "resource" | "format" | "filters" | "columns" | "status" | "row_count" | "byte_size" | "sha256" | "error" | "completed_at" | "expires_at" | "created_at" | "updated_at";
         /** @description A page of exports. */
         ExportList: {
             /** @description The records of the page, in order. */
@@ -1665,7 +1741,19 @@ export interface components {
             external_id: components["schemas"]["ExternalId"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
+            participant?: components["schemas"]["Participant"];
+            task?: components["schemas"]["Task"];
         };
+        /**
+         * @description What can be embedded in a payment.
+         * @enum {string}
+         */
+        PaymentInclude: "participant" | "task";
+        /**
+         * @description A field of a payment.
+         * @enum {string}
+         */
+        PaymentField: "id" | "participant_id" | "task_id" | "amount_minor" | "currency" | "status" | "note" | "paid_at" | "external_id" | "created_at" | "updated_at";
         /** @description A page of payments. */
         PaymentList: {
             /** @description The records of the page, in order. */
@@ -4503,6 +4591,26 @@ export interface components {
         FilterUpdatedFrom: components["schemas"]["DateTime"];
         /** @description Only records updated before this time. `filter[updated_from]` with the same time finds the others. */
         FilterUpdatedUntil: components["schemas"]["DateTime"];
+        /** @description What to embed in each task. See "Embedded records". */
+        TaskInclude: components["schemas"]["TaskInclude"][];
+        /** @description What to embed in each job. See "Embedded records". */
+        JobInclude: components["schemas"]["JobInclude"][];
+        /** @description What to embed in each job application. See "Embedded records". */
+        JobApplicationInclude: components["schemas"]["JobApplicationInclude"][];
+        /** @description What to embed in each payment. See "Embedded records". */
+        PaymentInclude: components["schemas"]["PaymentInclude"][];
+        /** @description The fields of each participant to return. By default all. `id` is always there. */
+        ParticipantFields: components["schemas"]["ParticipantField"][];
+        /** @description The fields of each task to return. By default all. `id` is always there. */
+        TaskFields: components["schemas"]["TaskField"][];
+        /** @description The fields of each job to return. By default all. `id` is always there. */
+        JobFields: components["schemas"]["JobField"][];
+        /** @description The fields of each job application to return. By default all. `id` is always there. */
+        JobApplicationFields: components["schemas"]["JobApplicationField"][];
+        /** @description The fields of each export to return. By default all. `id` is always there. */
+        ExportFields: components["schemas"]["ExportField"][];
+        /** @description The fields of each payment to return. By default all. `id` is always there. */
+        PaymentFields: components["schemas"]["PaymentField"][];
         /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
         IdempotencyKey: string;
         /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. An empty header names no version and gets 412, too. */
@@ -4878,12 +4986,15 @@ export type Currency = components['schemas']['Currency'];
 export type EventTypeName = components['schemas']['EventTypeName'];
 export type ExternalId = components['schemas']['ExternalId'];
 export type Participant = components['schemas']['Participant'];
+export type ParticipantField = components['schemas']['ParticipantField'];
 export type ParticipantList = components['schemas']['ParticipantList'];
 export type ParticipantCreate = components['schemas']['ParticipantCreate'];
 export type ParticipantUpdate = components['schemas']['ParticipantUpdate'];
 export type ParticipantBatchResult = components['schemas']['ParticipantBatchResult'];
 export type ParticipantItemResult = components['schemas']['ParticipantItemResult'];
 export type Task = components['schemas']['Task'];
+export type TaskInclude = components['schemas']['TaskInclude'];
+export type TaskField = components['schemas']['TaskField'];
 export type TaskList = components['schemas']['TaskList'];
 export type TaskCreate = components['schemas']['TaskCreate'];
 export type TaskUpdate = components['schemas']['TaskUpdate'];
@@ -4897,21 +5008,30 @@ export type OneOfQuestion = components['schemas']['OneOfQuestion'];
 export type ScreeningQuestionInput = components['schemas']['ScreeningQuestionInput'];
 export type PlainQuestion = components['schemas']['PlainQuestion'];
 export type Job = components['schemas']['Job'];
+export type JobCounts = components['schemas']['JobCounts'];
+export type JobApplicationCounts = components['schemas']['JobApplicationCounts'];
+export type JobInclude = components['schemas']['JobInclude'];
+export type JobField = components['schemas']['JobField'];
 export type JobList = components['schemas']['JobList'];
 export type JobCreate = components['schemas']['JobCreate'];
 export type JobUpdate = components['schemas']['JobUpdate'];
 export type AnswerValue = components['schemas']['AnswerValue'];
 export type Answers = components['schemas']['Answers'];
 export type JobApplication = components['schemas']['JobApplication'];
+export type JobApplicationInclude = components['schemas']['JobApplicationInclude'];
+export type JobApplicationField = components['schemas']['JobApplicationField'];
 export type JobApplicationList = components['schemas']['JobApplicationList'];
 export type JobApplicationCreate = components['schemas']['JobApplicationCreate'];
 export type JobApplicationUpdate = components['schemas']['JobApplicationUpdate'];
 export type Export = components['schemas']['Export'];
+export type ExportField = components['schemas']['ExportField'];
 export type ExportList = components['schemas']['ExportList'];
 export type ExportCreate = components['schemas']['ExportCreate'];
 export type Import = components['schemas']['Import'];
 export type ImportList = components['schemas']['ImportList'];
 export type Payment = components['schemas']['Payment'];
+export type PaymentInclude = components['schemas']['PaymentInclude'];
+export type PaymentField = components['schemas']['PaymentField'];
 export type PaymentList = components['schemas']['PaymentList'];
 export type PaymentCreate = components['schemas']['PaymentCreate'];
 export type PaymentUpdate = components['schemas']['PaymentUpdate'];
@@ -5074,6 +5194,16 @@ export type ParameterFilterUpdatedAfter = components['parameters']['FilterUpdate
 export type ParameterFilterUpdatedBefore = components['parameters']['FilterUpdatedBefore'];
 export type ParameterFilterUpdatedFrom = components['parameters']['FilterUpdatedFrom'];
 export type ParameterFilterUpdatedUntil = components['parameters']['FilterUpdatedUntil'];
+export type ParameterTaskInclude = components['parameters']['TaskInclude'];
+export type ParameterJobInclude = components['parameters']['JobInclude'];
+export type ParameterJobApplicationInclude = components['parameters']['JobApplicationInclude'];
+export type ParameterPaymentInclude = components['parameters']['PaymentInclude'];
+export type ParameterParticipantFields = components['parameters']['ParticipantFields'];
+export type ParameterTaskFields = components['parameters']['TaskFields'];
+export type ParameterJobFields = components['parameters']['JobFields'];
+export type ParameterJobApplicationFields = components['parameters']['JobApplicationFields'];
+export type ParameterExportFields = components['parameters']['ExportFields'];
+export type ParameterPaymentFields = components['parameters']['PaymentFields'];
 export type ParameterIdempotencyKey = components['parameters']['IdempotencyKey'];
 export type ParameterIfMatch = components['parameters']['IfMatch'];
 export type ParameterIfNoneMatch = components['parameters']['IfNoneMatch'];
@@ -5154,6 +5284,8 @@ export interface operations {
                 "filter[search]"?: string;
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: components["schemas"]["ParticipantSort"][];
+                /** @description The fields of each participant to return. By default all. `id` is always there. */
+                fields?: components["parameters"]["ParticipantFields"];
             };
             header?: never;
             path?: never;
@@ -5225,7 +5357,10 @@ export interface operations {
     };
     getParticipant: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The fields of each participant to return. By default all. `id` is always there. */
+                fields?: components["parameters"]["ParticipantFields"];
+            };
             header?: {
                 /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -5359,6 +5494,10 @@ export interface operations {
                 "filter[updated_until]"?: components["parameters"]["FilterUpdatedUntil"];
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: components["schemas"]["TaskSort"][];
+                /** @description What to embed in each task. See "Embedded records". */
+                include?: components["parameters"]["TaskInclude"];
+                /** @description The fields of each task to return. By default all. `id` is always there. */
+                fields?: components["parameters"]["TaskFields"];
             };
             header?: never;
             path?: never;
@@ -5404,7 +5543,12 @@ export interface operations {
     };
     getTask: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description What to embed in each task. See "Embedded records". */
+                include?: components["parameters"]["TaskInclude"];
+                /** @description The fields of each task to return. By default all. `id` is always there. */
+                fields?: components["parameters"]["TaskFields"];
+            };
             header?: {
                 /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -5534,6 +5678,10 @@ export interface operations {
                 "filter[updated_until]"?: components["parameters"]["FilterUpdatedUntil"];
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: components["schemas"]["JobSort"][];
+                /** @description What to embed in each job. See "Embedded records". */
+                include?: components["parameters"]["JobInclude"];
+                /** @description The fields of each job to return. By default all. `id` is always there. */
+                fields?: components["parameters"]["JobFields"];
             };
             header?: never;
             path?: never;
@@ -5579,7 +5727,12 @@ export interface operations {
     };
     getJob: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description What to embed in each job. See "Embedded records". */
+                include?: components["parameters"]["JobInclude"];
+                /** @description The fields of each job to return. By default all. `id` is always there. */
+                fields?: components["parameters"]["JobFields"];
+            };
             header?: {
                 /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -5713,6 +5866,10 @@ export interface operations {
                 "filter[updated_until]"?: components["parameters"]["FilterUpdatedUntil"];
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: components["schemas"]["JobApplicationSort"][];
+                /** @description What to embed in each job application. See "Embedded records". */
+                include?: components["parameters"]["JobApplicationInclude"];
+                /** @description The fields of each job application to return. By default all. `id` is always there. */
+                fields?: components["parameters"]["JobApplicationFields"];
             };
             header?: never;
             path?: never;
@@ -5758,7 +5915,12 @@ export interface operations {
     };
     getJobApplication: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description What to embed in each job application. See "Embedded records". */
+                include?: components["parameters"]["JobApplicationInclude"];
+                /** @description The fields of each job application to return. By default all. `id` is always there. */
+                fields?: components["parameters"]["JobApplicationFields"];
+            };
             header?: {
                 /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -5886,6 +6048,8 @@ export interface operations {
                 "filter[updated_until]"?: components["parameters"]["FilterUpdatedUntil"];
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: components["schemas"]["ExportSort"][];
+                /** @description The fields of each export to return. By default all. `id` is always there. */
+                fields?: components["parameters"]["ExportFields"];
             };
             header?: never;
             path?: never;
@@ -5931,7 +6095,10 @@ export interface operations {
     };
     getExport: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The fields of each export to return. By default all. `id` is always there. */
+                fields?: components["parameters"]["ExportFields"];
+            };
             header?: {
                 /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -6290,6 +6457,10 @@ export interface operations {
                 "filter[updated_until]"?: components["parameters"]["FilterUpdatedUntil"];
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: components["schemas"]["PaymentSort"][];
+                /** @description What to embed in each payment. See "Embedded records". */
+                include?: components["parameters"]["PaymentInclude"];
+                /** @description The fields of each payment to return. By default all. `id` is always there. */
+                fields?: components["parameters"]["PaymentFields"];
             };
             header?: never;
             path?: never;
@@ -6336,7 +6507,12 @@ export interface operations {
     };
     getPayment: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description What to embed in each payment. See "Embedded records". */
+                include?: components["parameters"]["PaymentInclude"];
+                /** @description The fields of each payment to return. By default all. `id` is always there. */
+                fields?: components["parameters"]["PaymentFields"];
+            };
             header?: {
                 /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];

@@ -6,11 +6,27 @@ export function etagOf(representation: string): string {
   return `"${hash('sha256', representation, 'base64url').slice(0, 22)}"`
 }
 
+/** The entity tag of a record in which the fields `embedded` are embedded. It begins with the tag of
+ *  the record itself. */
+export function recordTagOf(record: object, embedded: string[] = []): string {
+  const tagOf = (fields: [string, unknown][]) => etagOf(JSON.stringify(Object.fromEntries(fields)))
+  const fields = Object.entries(record)
+  const own = tagOf(fields.filter(([name]) => !embedded.includes(name)))
+  if (embedded.length === 0) return own
+  return own.slice(0, -1) + tagOf(fields.filter(([name]) => embedded.includes(name))).slice(1)
+}
+
+/** The second half of such a tag. */
+const EMBEDDED = /(?<=^"[\w-]{22})[\w-]{22}(?="$)/
+
 /** Does an `If-Match` header name this version? Without a header there is no condition. An empty
- *  header names no version, and weak tags never match (RFC 9110 §13.1.1). */
+ *  header names no version, and weak tags never match (RFC 9110 §13.1.1). Embedded records do not matter. */
 export function ifMatchHolds(header: string | undefined, etag: string): boolean {
   if (header === undefined) return true
-  return header.trim() === '*' || header.split(',').some((tag) => tag.trim() === etag)
+  return (
+    header.trim() === '*' ||
+    header.split(',').some((tag) => tag.trim().replace(EMBEDDED, '') === etag)
+  )
 }
 
 /** Throws 412 when an `If-Match` header does not name this version. */

@@ -21,12 +21,13 @@ export interface Position {
   id: string
 }
 
-/** A validated query of a list operation: pages, sorts and filters. */
+/** A validated query of a list operation. */
 export type PageQuery = {
   'page[number]': number
   'page[size]': number
   'page[after]'?: string
   sort?: string[]
+  include?: string[]
 } & { [filter: string]: unknown }
 
 /** Where the page of the query begins. */

@@ -179,9 +179,10 @@ export function assertExportColumns({ resource, format, columns = [] }: NewExpor
   if (errors.length > 0) throw new InvalidInput(Object.fromEntries(errors))
 }
 
-/** The fields of the records, in the order of the contract. */
+/** The fields of the records, in the order of the contract, without those that only `include` adds. */
 function listFields(resource: ExportResource): string[] {
-  return Object.keys(contract.components.schemas[CONTENTS[resource].record].properties)
+  const { properties, required } = contract.components.schemas[CONTENTS[resource].record]
+  return Object.keys(properties).filter((name) => required.includes(name))
 }
 
 /** The fields in the file of an export. */

@@ -6,7 +6,8 @@ import { uniqueViolation } from './database/errors.ts'
 import type { WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { jobListing } from './jobs.ts'
-import { findRecord, type Listing, toTimestamp } from './list.ts'
+import { findRecord, type Listing, referred, toTimestamp } from './list.ts'
+import { participantListing } from './participants.ts'
 import { assertReference, toExternalIdTaken, withStoredIds } from './references.ts'
 import { type ScreeningOutcome, screen } from './screening.ts'
 
@@ -50,6 +51,10 @@ function fromRow(row: JobApplicationRow): JobApplication {
 export const jobApplicationListing: Listing<JobApplicationRow, JobApplication> = {
   table: 'job_applications',
   fromRow,
+  includes: {
+    participant: referred('participant_id', participantListing),
+    job: referred('job_id', jobListing),
+  },
 }
 
 /** Throws `InvalidInput` for an unknown job or participant, a job that is not open, a second

@@ -2,13 +2,15 @@ import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import type { Body } from '../generated/operations.ts'
 import { assertTransition, nextUpdatedAt, type Transitions } from './changes.ts'
-import type { WriteScope } from './database/scope.ts'
+import type { Scope, WriteScope } from './database/scope.ts'
+import { idIn, select } from './database/statements.ts'
 import { newId } from './ids.ts'
 import { containing, foldText, type Listing, toTimestamp } from './list.ts'
 import { countNoun, countRows, toExternalIdTaken } from './references.ts'
 import { withOperator } from './screening.ts'
 
 export type Job = components['schemas']['Job']
+type JobApplicationStatus = components['schemas']['JobApplicationStatus']
 type NewJob = Body<'createJob'>
 
 const TRANSITIONS: Transitions<Job['status']> = {
@@ -41,10 +43,30 @@ function fromRow(row: JobRow): Job {
   }
 }
 
+type JobCounts = components['schemas']['JobCounts']
+
+/** The number of job applications with each status, by the ID of the job. */
+async function readCounts(scope: Scope, ids: string[]): Promise<Map<string, JobCounts>> {
+  const { sql, bindings } = idIn(scope.dialect, ids, 'job_id')
+  const rows = await select<{ id: string; status: JobApplicationStatus; total: number }>(
+    scope.sql,
+    `select job_id as id, status, count(*) as total from job_applications
+     where account_id = ? and ${sql}
+     group by job_id, status`,
+    [scope.accountId, ...bindings],
+  )
+  const newCounts = () => ({ submitted: 0, shortlisted: 0, accepted: 0, rejected: 0, withdrawn: 0 })
+  const counts = new Map(ids.map((id) => [id, { job_applications: newCounts() }]))
+  for (const { id, status, total } of rows)
+    Object.assign(counts.get(id)?.job_applications ?? {}, { [status]: Number(total) })
+  return counts
+}
+
 export const jobListing: Listing<JobRow, Job> = {
   table: 'jobs',
   fromRow,
   filters: { search: (value) => containing('jobs.search_text', value) },
+  includes: { counts: { field: 'id', read: readCounts } },
 }
 
 const searchText = ({ title, description }: Pick<Job, 'title' | 'description'>): string =>

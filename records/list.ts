@@ -12,7 +12,7 @@ import {
 } from './cursor.ts'
 import { errorCode } from './database/errors.ts'
 import type { Scope } from './database/scope.ts'
-import { type Condition, select } from './database/statements.ts'
+import { type Condition, idIn, select } from './database/statements.ts'
 import { LOWEST_ID } from './ids.ts'
 import { findRow, withStoredIds } from './references.ts'
 
@@ -28,6 +28,15 @@ export interface Listing<Row, Item> {
   filters?: Record<string, (value: string, scope: Scope) => Condition>
   /** Sorts by columns that can be null: records without a value come last in both directions. */
   nullable?: string[]
+  /** What `include` can embed in the records, by the name of the new field. */
+  includes?: Record<string, Include>
+}
+
+export interface Include {
+  /** The field of the record with an ID. */
+  field: string
+  /** With one statement, the values to embed by these IDs. */
+  read(scope: Scope, ids: string[]): Promise<Map<unknown, unknown>>
 }
 
 export interface ListPage<Item> {
@@ -46,12 +55,49 @@ export interface ListPage<Item> {
 /** `forUpdate` locks the record until the transaction ends. */
 export async function findRecord<Row, Item>(
   scope: Scope,
-  { table, fromRow }: Listing<Row, Item>,
+  listing: Listing<Row, Item>,
   id: string,
-  options?: { forUpdate: boolean },
+  { forUpdate, include }: { forUpdate?: boolean; include?: string[] } = {},
 ): Promise<Item | undefined> {
-  const row = await findRow<Row>(scope, table, id, options)
-  return row && fromRow(row)
+  const row = await findRow<Row>(scope, listing.table, id, { forUpdate })
+  if (row === undefined) return undefined
+  const [item] = await embed(scope, listing, [listing.fromRow(row)], include)
+  return item
+}
+
+/** Adds the fields that `names` asks for. A record whose reference is null does not get the field. */
+async function embed<Row, Item>(
+  scope: Scope,
+  { includes = {} }: Listing<Row, Item>,
+  items: Item[],
+  names: string[] = [],
+): Promise<Item[]> {
+  const embedded = await Promise.all(
+    names.map(async (name) => {
+      const { field, read } = includes[name] as Include
+      const idOf = (item: Item): unknown => item[field as keyof Item]
+      const ids = new Set(items.map(idOf).filter((id) => id !== null))
+      const values = ids.size === 0 ? new Map() : await read(scope, [...ids] as string[])
+      return items.map((item) => (values.has(idOf(item)) ? { [name]: values.get(idOf(item)) } : {}))
+    }),
+  )
+  return items.map((item, index) => Object.assign({}, item, ...embedded.map((each) => each[index])))
+}
+
+/** Embeds the record that the field refers to. */
+export function referred<Row extends { id: string }, Item>(
+  field: string,
+  { table, fromRow }: Listing<Row, Item>,
+): Include {
+  return {
+    field,
+    async read(scope, ids) {
+      const { sql, bindings } = idIn(scope.dialect, ids)
+      const text = `select * from ${table} where account_id = ? and ${sql}`
+      const rows = await select<Row>(scope.sql, text, [scope.accountId, ...bindings])
+      return new Map(rows.map((row) => [row.id, fromRow(row)]))
+    },
+  }
 }
 
 /** Throws `InvalidInput` on `page[after]` for a cursor of another list. */
@@ -92,7 +138,7 @@ export async function listPage<Row, Item>(
   const cursor =
     last && writeCursor(operation, query, { page: number, ...valuesOf(last, sorts.map(fieldOf)) })
   return {
-    data: onPage.map(listing.fromRow),
+    data: await embed(scope, listing, onPage.map(listing.fromRow), query.include),
     meta: {
       ...pageMeta(operation, { number, size, total: Number(counted?.total), cursor }),
       complete_until: toNullableTimestamp(completeUntil ?? null),

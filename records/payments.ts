@@ -4,8 +4,10 @@ import type { Body } from '../generated/operations.ts'
 import { assertTransition, nextUpdatedAt, type Transitions } from './changes.ts'
 import type { WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
-import { type Listing, toNullableTimestamp, toTimestamp } from './list.ts'
+import { type Listing, referred, toNullableTimestamp, toTimestamp } from './list.ts'
+import { participantListing } from './participants.ts'
 import { assertReference, toExternalIdTaken, withStoredIds } from './references.ts'
+import { taskListing } from './tasks.ts'
 
 export type Payment = components['schemas']['Payment']
 type NewPayment = Body<'createPayment'>
@@ -50,6 +52,10 @@ export const paymentListing: Listing<PaymentRow, Payment> = {
   table: 'payments',
   fromRow,
   nullable: ['paid_at'],
+  includes: {
+    participant: referred('participant_id', participantListing),
+    task: referred('task_id', taskListing),
+  },
 }
 
 const toTaken = toExternalIdTaken('payment')

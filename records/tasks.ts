@@ -4,7 +4,8 @@ import type { Body } from '../generated/operations.ts'
 import { assertTransition, nextUpdatedAt, type Transitions } from './changes.ts'
 import type { WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
-import { type Listing, toMillis, toNullableTimestamp, toTimestamp } from './list.ts'
+import { type Listing, referred, toMillis, toNullableTimestamp, toTimestamp } from './list.ts'
+import { participantListing } from './participants.ts'
 import { assertReference, clearReferences, toExternalIdTaken, withStoredIds } from './references.ts'
 
 export type Task = components['schemas']['Task']
@@ -49,6 +50,7 @@ export const taskListing: Listing<TaskRow, Task> = {
   table: 'tasks',
   fromRow,
   nullable: ['due_at', 'completed_at'],
+  includes: { participant: referred('participant_id', participantListing) },
 }
 
 /** The contract accepts the years from 1000 to 2999, and the API returns times in UTC. A time with

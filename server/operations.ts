@@ -15,7 +15,7 @@ import { handlers } from '../generated/handlers.ts'
 import { type OperationId, operations } from '../generated/operations.ts'
 import { isNotImplemented, throwNotImplemented } from '../handlers/call.ts'
 import type { AccountQuotas } from '../operations/account-quota.ts'
-import { assertIfMatch, etagOf } from '../operations/etag.ts'
+import { assertIfMatch, recordTagOf } from '../operations/etag.ts'
 import { execute } from '../operations/execute.ts'
 import { idempotencyFingerprints, type KeysInUse } from '../operations/idempotency.ts'
 import { assertPermitted } from '../operations/permissions.ts'
@@ -198,6 +198,7 @@ async function run(
   const { userId } = principal
   const idempotency =
     key === '' ? undefined : { userId, key, ...idempotencyFingerprints(ctx.method, ctx.url, text) }
+  const query: Record<string, unknown> = input.query
   const { earlierResponse } = await execute(services, id, {
     input,
     caller: {
@@ -214,10 +215,10 @@ async function run(
     requestId: ctx.state.requestId,
     traceparent: ctx.state.traceparent,
     mergePatch,
-    assertMatch: (current) => assertIfMatch(ifMatch, etagOf(JSON.stringify(current))),
+    assertMatch: (current) => assertIfMatch(ifMatch, recordTagOf(current)),
     idempotency,
     respond(result) {
-      sendResult(services, id, ctx, result)
+      sendResult(services, id, ctx, result, query)
       return storableResponse(ctx, operations[id])
     },
   })

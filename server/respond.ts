@@ -1,9 +1,10 @@
 /** Turns a handler's result into the HTTP response: status, headers, body. */
 import { type OperationId, type OperationRow, operations } from '../generated/operations.ts'
 import { isFile } from '../handlers/call.ts'
-import { etagOf, ifNoneMatchNames } from '../operations/etag.ts'
+import { ifNoneMatchNames, recordTagOf } from '../operations/etag.ts'
 import type { ResponseChecker } from '../operations/response-check.ts'
 import type { StoredResponse } from '../records/idempotency-keys.ts'
+import type { ListPage } from '../records/list.ts'
 import type { Context, Next } from './context.ts'
 
 /** Throws `ContractViolation` for a status or headers that break the contract, when the contract is
@@ -13,6 +14,7 @@ export function sendResult(
   id: OperationId,
   ctx: Context,
   result: unknown,
+  query: Record<string, unknown> = {},
 ): void {
   const operation: OperationRow = operations[id]
   if (isFile(result)) {
@@ -26,8 +28,11 @@ export function sendResult(
     ctx.body = null
     ctx.status = 204
   } else {
-    const text = JSON.stringify(result)
-    if (operation.etag) ctx.set('ETag', etagOf(withoutSecrets(operation, text)))
+    const text = JSON.stringify(selectFields(result, query))
+    if (operation.etag) {
+      const record = { ...(result as object), ...secretsAsNull(operation) }
+      ctx.set('ETag', recordTagOf(record, query.include as string[]))
+    }
     if (operation.location) ctx.set('Location', `${ctx.path}/${(result as { id: string }).id}`)
     if ('page[after]' in operation.query) setLinkToNextPage(ctx, result)
     sendJson(ctx, operation.success, text)
@@ -38,6 +43,19 @@ export function sendResult(
   }
   const { status, response, state } = ctx
   checkResponse(id, { status, headers: response.headers }, state.requestId)
+}
+
+/** Reduces each record to the fields that `fields` names. `id` and embedded records are always there. */
+export function selectFields(
+  result: unknown,
+  { fields, include = [] }: Record<string, unknown>,
+): unknown {
+  if (fields === undefined) return result
+  const names = new Set(['id', ...(fields as string[]), ...(include as string[])])
+  const select = (record: object): object =>
+    Object.fromEntries(Object.entries(record).filter(([name]) => names.has(name)))
+  const { data, meta } = result as Partial<ListPage<object>>
+  return meta ? { data: data?.map(select), meta } : select(result as object)
 }
 
 function isNotModified(ctx: Context): boolean {
@@ -69,10 +87,13 @@ export function sendJson(ctx: Context, status: number, text: string): void {
 }
 
 /** The JSON text with null for each field that is shown once. */
-function withoutSecrets({ shownOnce }: OperationRow, text: string): string {
-  if (shownOnce.length === 0) return text
-  const nulls = Object.fromEntries(shownOnce.map((name) => [name, null]))
-  return JSON.stringify({ ...JSON.parse(text), ...nulls })
+function withoutSecrets(operation: OperationRow, text: string): string {
+  if (operation.shownOnce.length === 0) return text
+  return JSON.stringify({ ...JSON.parse(text), ...secretsAsNull(operation) })
+}
+
+function secretsAsNull({ shownOnce }: OperationRow): Record<string, null> {
+  return Object.fromEntries(shownOnce.map((name) => [name, null]))
 }
 
 /** The response in the form that is stored for repeats with the same Idempotency-Key. */

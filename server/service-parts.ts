@@ -1,5 +1,5 @@
 import { batchKindOf, toBatchResponse } from '../operations/batch.ts'
-import { etagOf, ifMatchHolds, ifNoneMatchNames } from '../operations/etag.ts'
+import { ifMatchHolds, ifNoneMatchNames, recordTagOf } from '../operations/etag.ts'
 import { prepareItem } from '../operations/item-steps.ts'
 import { assertRecordSize } from '../operations/record-size.ts'
 import { readPageStart, writeCursor } from '../records/cursor.ts'
@@ -9,7 +9,7 @@ import { assertHeaders } from './http.ts'
 import { identify } from './identify.ts'
 import { readInput } from './input.ts'
 import { serveApi } from './openapi.ts'
-import { setLinkToNextPage } from './respond.ts'
+import { selectFields, setLinkToNextPage } from './respond.ts'
 
 /** The parts of the service that the mock of the API uses: `muster mock` passes them to
  *  `createMock`. */
@@ -20,13 +20,14 @@ export const serviceParts = {
   batchKindOf,
   respondToErrors,
   crossOrigin,
-  etagOf,
   identify,
   ifMatchHolds,
   ifNoneMatchNames,
   prepareItem,
   readInput,
   readPageStart,
+  recordTagOf,
+  selectFields,
   serveApi,
   setLinkToNextPage,
   toBatchResponse,

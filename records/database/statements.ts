@@ -68,10 +68,10 @@ export function inBatches<Item>(items: Item[], size: number): Item[][] {
 
 /** A condition for rows with one of the IDs. It has one parameter for any number of IDs, so the
  *  statement and its plan stay the same. */
-export function idIn(dialect: Dialect, ids: string[]): Condition {
+export function idIn(dialect: Dialect, ids: string[], column = 'id'): Condition {
   return dialect === 'postgres'
-    ? { sql: 'id = any (?::uuid[])', bindings: [`{${ids.join(',')}}`] }
-    : { sql: 'id in (select value from json_each(?))', bindings: [JSON.stringify(ids)] }
+    ? { sql: `${column} = any (?::uuid[])`, bindings: [`{${ids.join(',')}}`] }
+    : { sql: `${column} in (select value from json_each(?))`, bindings: [JSON.stringify(ids)] }
 }
 
 /** A `from` item named `input`: the rows of one JSON parameter. `columns` maps names to PostgreSQL

@@ -16,10 +16,12 @@ import { deletionChecks } from './oracles/deletions.ts'
 import { deliveryChecks } from './oracles/deliveries.ts'
 import { eventChecks } from './oracles/events.ts'
 import { exportFileChecks } from './oracles/export-files.ts'
+import { fieldChecks } from './oracles/fields.ts'
 import { headChecks } from './oracles/head.ts'
 import { headerChecks } from './oracles/headers.ts'
 import { idempotencyChecks } from './oracles/idempotency.ts'
 import { importChecks } from './oracles/imports.ts'
+import { includeChecks } from './oracles/includes.ts'
 import { invalidValueChecks, randomInvalidChecks } from './oracles/invalid-data.ts'
 import { isolationChecks } from './oracles/isolation.ts'
 import { listContentChecks } from './oracles/lists.ts'
@@ -162,6 +164,24 @@ export const ORACLES: readonly Oracle[] = [
     isFor: isRead,
     needs: 'x-lists, and an operation that returns a list',
     listChecks: listContentChecks,
+  },
+  {
+    name: 'embeds what include names',
+    promise:
+      'Each record of a list, and a single one, has the embedded records and counts that other requests return, and ' +
+      'nothing else is different.',
+    tests: ['x-lists.include', 'x-record.include'],
+    isFor: isRead,
+    needs: 'x-lists and x-record with include',
+    listChecks: includeChecks,
+  },
+  {
+    name: 'returns the selected fields',
+    promise: 'With fields, records have the named fields only, with the same values and ETag.',
+    tests: ['x-lists.fields'],
+    isFor: isRead,
+    needs: 'x-lists with fields',
+    listChecks: fieldChecks,
   },
   {
     name: 'exports the records of the list',

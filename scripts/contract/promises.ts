@@ -8,6 +8,7 @@ import { ANNOTATIONS, listSubschemas, readDefault, type Schema } from '../model/
 import { isObject, type Located, type Place, valueAt } from '../model/source.ts'
 import { readListWords } from '../words/lists.ts'
 import { readWord } from '../words/read.ts'
+import type { RecordWords } from '../words/records.ts'
 
 export interface Use {
   /** An operation, a type of event, or the file of a document. */
@@ -51,7 +52,9 @@ const WORDS_OF_CLAIMS = ['x-export-file', 'x-lists', 'x-record']
 /** Each key or entry of these words is the name of a promise. */
 const WORDS_OF_NAMES = [
   ...['x-emits-when', 'x-emitted-by-system', 'x-refusals', 'x-response-headers'],
-  ...['computed', 'fixed_when', 'initial', 'set_when', 'states'].map((key) => `x-record.${key}`),
+  ...['computed', 'fixed_when', 'include', 'initial', 'set_when', 'states'].map(
+    (key) => `x-record.${key}`,
+  ),
   'x-unmatched-requests',
 ]
 
@@ -193,6 +196,7 @@ function addFields(
     addWords({ subject, kind: 'rule', name, place }, add)
     for (const { subschema, steps } of listSubschemas(value)) {
       const [keyword, key] = steps
+      if (keyword === 'properties' && isIncluded(value, String(key))) continue
       const child = { source, path: [...path, ...steps], value: subschema }
       if (!isReturnedBy(dereference(sources, child), subject)) continue
       if (keyword === 'properties') {
@@ -209,6 +213,12 @@ function addFields(
 function isReturnedBy({ value }: Located<Schema>, operation: string): boolean {
   const senders = value['x-returned-by'] as string[] | undefined
   return senders?.includes(operation) ?? true
+}
+
+/** An oracle compares the field with the embedded record, whose fields have promises of their own. */
+function isIncluded(schema: Schema, field: string): boolean {
+  const words = schema['x-record'] as RecordWords | undefined
+  return Object.hasOwn(words?.include ?? {}, field)
 }
 
 const ALTERNATIVES = ['allOf', 'anyOf', 'oneOf']

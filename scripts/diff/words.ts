@@ -91,6 +91,8 @@ export const WORD_RULES: Record<string, WordRule> = {
   'x-record.fixed_when': PARTS,
   'x-record.fixed_when.*': INVARIANT,
   'x-record.fixed_when.*.*': EXACT,
+  'x-record.include': PARTS,
+  'x-record.include.*': PROMISE,
   'x-record.set_when': PARTS,
   'x-record.set_when.*': PROMISE,
   'x-record.set_when.*.*': EXACT,

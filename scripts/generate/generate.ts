@@ -8,7 +8,6 @@ import { fail } from '../model/source.ts'
 import { renderHashes } from '../model/source-hashes.ts'
 import { readContract } from '../model/yaml.ts'
 import type { Remark } from '../report/result.ts'
-import { withEventLists } from './event-lists.ts'
 import { renderEvents } from './events.ts'
 import { findFaultyDefaults } from './faults.ts'
 import { listNames } from './files.ts'
@@ -17,6 +16,7 @@ import { findMissingColumns } from './missing-columns.ts'
 import { toOpenapi31 } from './openapi-31.ts'
 import { renderOperations } from './operations.ts'
 import { findOrphans } from './orphans.ts'
+import { withRepeatedLists } from './repeated-lists.ts'
 import { renderResources } from './resources.ts'
 import { renderStubs } from './stubs.ts'
 import { renderAsyncapiTypes, renderOpenapiTypes } from './types.ts'
@@ -50,7 +50,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
  *  text that is written by hand. Throws `ContractError` before it writes anything. */
 export async function generate({ check, root = ROOT }: GenerateOptions): Promise<GenerateResult> {
   const written = await readContract(root)
-  const contract = withEventLists(written)
+  const contract = withRepeatedLists(written)
   const contracts = [contract.openapi, contract.asyncapi].filter(
     ({ file, text }) => written.sources[file]?.text !== text,
   )

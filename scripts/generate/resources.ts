@@ -6,6 +6,7 @@ import { recordTypeOf } from '../model/paths.ts'
 import { dereference, inlineReferences } from '../model/references.ts'
 import { mapSubschemas, readDefault, type Schema } from '../model/schema.ts'
 import { type Finding, fail, type Located } from '../model/source.ts'
+import { readRecordWords } from '../words/records.ts'
 import { HEADER, literal, union } from './typescript-text.ts'
 
 export function renderResources(contract: Contract): string {
@@ -60,6 +61,13 @@ export type Module =${union(contract.modules)}
 /** In the order of openapi.yaml. */
 export const resources: readonly Resource[] = ${literal(rows)}
 `
+}
+
+/** The console does not embed records. */
+function withoutIncluded(record: Schema, contract: Contract, get: Operation): Schema {
+  const { include = {} } = readRecordWords(contract, get)
+  const own = Object.entries(record.properties ?? {}).filter(([name]) => !(name in include))
+  return { ...record, properties: Object.fromEntries(own) }
 }
 
 /** `x-module` of a tag without console pages. */
@@ -129,7 +137,7 @@ function toRow(
       delete: found.delete?.id ?? null,
       file: found.file?.id ?? null,
     },
-    record: inline(page.schema).properties?.data?.items ?? {},
+    record: withoutIncluded(inline(page.schema).properties?.data?.items ?? {}, contract, get),
     creation: create?.body ? inline(create.body.schema) : null,
     change: update?.body ? inline(update.body.schema) : null,
     filters: list.parameters.flatMap(({ name, description, schema }: Parameter) => {

@@ -1,4 +1,4 @@
-import { findStaleLists, listEventAlternatives } from '../generate/event-lists.ts'
+import { findStaleLists, listEventAlternatives } from '../generate/repeated-lists.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Finding, Place } from '../model/source.ts'
 

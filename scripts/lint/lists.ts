@@ -33,7 +33,7 @@ function checkList(contract: Contract, { id, place, parameters, success }: Opera
       problem: `${id} is a list: add the header Link to its response`,
     })
   for (const name of names)
-    if (!/^(page|filter)\[[a-z_]+\]$|^sort$/.test(name))
+    if (!/^(page|filter)\[[a-z_]+\]$|^(sort|include|fields)$/.test(name))
       findings.push({
         ...here,
         problem: `${id} is a list: ${name} must be written like filter[created_after]`,

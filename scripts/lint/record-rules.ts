@@ -1,8 +1,10 @@
 /** Rules that the contract tests could not check. */
 import { collectionOf } from '../contract/record-kinds.ts'
 import type { Contract } from '../model/contract.ts'
+import { inlineReferences } from '../model/references.ts'
 import type { Finding } from '../model/source.ts'
 import { findBatch, readBatchWords } from '../words/batches.ts'
+import { readListWords } from '../words/lists.ts'
 import { listShownOnce, readRecordWords, requestSchema, responseSchema } from '../words/records.ts'
 import { readRules } from '../words/refusals.ts'
 
@@ -31,6 +33,40 @@ export function findNeverHidden(contract: Contract): Finding[] {
         ...operation.success.place,
         problem: `${name} has x-shown-once: add nullable: true, because later responses have null`,
       }))
+  })
+}
+
+/** Operations whose parameter `include` has other options than `include` of `x-record`, which must name
+ *  a field that is not required and, for an embedded record, the reference to it. */
+export function findWrongIncludes(contract: Contract): Finding[] {
+  return contract.operations.flatMap((operation) => {
+    const { id, place, method, parameters } = operation
+    const { properties = {}, required = [] } = responseSchema(contract, operation)
+    const { include } = readRecordWords(contract, operation)
+    if (method !== 'get' || include === undefined) return []
+    const isRight = ([name, source]: [string, unknown]): boolean =>
+      name in properties &&
+      !required.includes(name) &&
+      (typeof source !== 'string' || source in properties)
+    const wrong = Object.entries(include).find((entry) => !isRight(entry))
+    if (wrong)
+      return [
+        { ...place, problem: `include.${wrong[0]} of the record of ${id} must name its fields` },
+      ]
+    const { include: name } = readListWords(contract) ?? {}
+    const parameter = parameters.find((one) => one.name === name)
+    const options = parameter
+      ? (inlineReferences(contract.sources, parameter.schema).items?.enum ?? [])
+      : []
+    const names = Object.keys(include)
+    return options.join() === names.join()
+      ? []
+      : [
+          {
+            ...place,
+            problem: `include of ${id} must have the options of x-record: ${names.join(', ')}`,
+          },
+        ]
   })
 }
 

@@ -20,6 +20,7 @@ import {
   findNeverHidden,
   findUnknownFields,
   findWrongBatches,
+  findWrongIncludes,
   findWrongRows,
 } from './record-rules.ts'
 import { findOtherErrorSchemas, findUndeclaredStatuses, findUnreadHeaders } from './responses.ts'
@@ -58,6 +59,7 @@ export const rules: Record<string, (contract: Contract) => Finding[]> = {
   'computed-rows': findWrongRows,
   batches: findWrongBatches,
   'shown-once': findNeverHidden,
+  includes: findWrongIncludes,
   'sunset-in-time': findEarlySunsets,
   unreferenced: findUnusedComponents,
   'mistyped-word': findMistypedWords,

@@ -42,9 +42,9 @@ export function performBatch(
     const operation = contract.operations.find(({ id }) => id === step.operation) ?? batch.create
     records.assertFound(operation, step.path)
     const body: Json = { ...step.body }
-    const before = records.find(operation, step.path)
-    service.assertRecordSize({ record: { ...before, ...body }, before, sent: body })
     const call = { operation, path: step.path, query: {}, sent: body, isMergePatch: false }
+    const before = records.find(call)
+    service.assertRecordSize({ record: { ...before, ...body }, before, sent: body })
     const outcome = records.perform(call)
     if (outcome?.change) changes.push({ operation, change: outcome.change })
     return { record: outcome?.body, isCreated: before === undefined }

@@ -7,6 +7,7 @@ import { type OperationId, type OperationRow, operations } from '../../generated
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { findBatch } from '../words/batches.ts'
+import { readIncluded } from '../words/lists.ts'
 import { asShownLater } from '../words/records.ts'
 import { type BatchOutcome, type BatchParts, performBatch } from './batches.ts'
 import { type Examples, readExamples } from './examples.ts'
@@ -18,10 +19,11 @@ interface ServiceParts extends BatchParts, Cursors {
   assertHeaders: Middleware
   respondToErrors(log: Logger): Middleware
   crossOrigin(allowedOrigin: () => string, acceptedHeaders: string): Middleware
-  etagOf(representation: string): string
   identify: Middleware
   ifMatchHolds(header: string | undefined, etag: string): boolean
   ifNoneMatchNames(header: string, etag: string): boolean
+  recordTagOf(record: object, embedded: string[]): string
+  selectFields(result: unknown, query: Record<string, unknown>): unknown
   /** Throws the errors of the service for invalid input. */
   readInput(
     ctx: Context,
@@ -116,27 +118,32 @@ async function respond(mock: Mock, ctx: Context, id: OperationId): Promise<void>
   const prefersExample = preferred.status !== undefined || preferred.name !== undefined
   const call = state && !prefersExample ? toRecordCall(contract, ctx, id, request) : undefined
   if (call) state?.records.assertFound(call.operation, call.path)
-  const stored = call && state?.records.find(call.operation, call.path)
+  const stored = call && state?.records.find(call)
   const current = stored ? jsonBody(stored) : currentExample(ctx, operation, examples)
   const { body: sent } = request.input
   if (sent && !operation.batch) {
     const before = current?.value as object | undefined
     service.assertRecordSize({ record: { ...before, ...sent }, before, sent })
   }
+  const query: Record<string, unknown> = { ...request.input.query }
+  const embedded = readIncluded(contract, query)
+  const tagOf = ({ value }: Body): string => service.recordTagOf(value as object, embedded)
+  const currentTag = current && tagOf(current)
   const status =
-    preferred.status ?? conditionalStatus(service, ctx, operation, current) ?? operation.success
+    preferred.status ?? conditionalStatus(service, ctx, operation, currentTag) ?? operation.success
   const outcome = call && status === operation.success ? perform(mock, call) : undefined
   const body =
     outcome?.body === undefined
       ? exampleBody(ctx, id, examples, { status, name: preferred.name })
       : jsonBody(outcome.body)
-  send(ctx, body, status)
-  if (status === 304 && current !== null) ctx.set('ETag', service.etagOf(current.text))
+  const isSelection = status === operation.success && 'fields' in query
+  send(ctx, isSelection && body ? jsonBody(service.selectFields(body.value, query)) : body, status)
+  if (status === 304 && currentTag !== null) ctx.set('ETag', currentTag)
   if (status !== operation.success) return
   if ('page[after]' in operation.query && body) service.setLinkToNextPage(ctx, body.value)
   if (operation.etag && body) {
     const later = call ? asShownLater(contract, call.operation, body.value as object) : body.value
-    ctx.set('ETag', service.etagOf(JSON.stringify(later)))
+    ctx.set('ETag', service.recordTagOf(later as object, embedded))
   }
   if (operation.location && body)
     ctx.set('Location', `${ctx.path}/${(body.value as { id: string }).id}`)
@@ -248,13 +255,12 @@ function currentExample(ctx: Context, { path }: OperationRow, examples: Examples
 
 /** 304 or 412 if the request has a condition that fails, otherwise undefined. */
 function conditionalStatus(
-  { etagOf, ifMatchHolds, ifNoneMatchNames }: ServiceParts,
+  { ifMatchHolds, ifNoneMatchNames }: ServiceParts,
   ctx: Context,
   { access, ifMatch }: OperationRow,
-  current: Body | null,
+  etag: string | null,
 ): number | undefined {
-  if (current === null) return undefined
-  const etag = etagOf(current.text)
+  if (etag === null) return undefined
   const tags = ctx.get('If-None-Match')
   if (access === 'read' && tags !== '' && ifNoneMatchNames(tags, etag)) return 304
   return ifMatch && !ifMatchHolds(ctx.headers['if-match'], etag) ? 412 : undefined

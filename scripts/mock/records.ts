@@ -9,9 +9,9 @@ import { inlineReferences } from '../model/references.ts'
 import { readDefault } from '../model/schema.ts'
 import { isObject } from '../model/source.ts'
 import { applyFilter, applySort, recordOrder } from '../words/list-model.ts'
-import { type Filter, listFilters, readListWords, readSort } from '../words/lists.ts'
+import { type Filter, listFilters, readIncluded, readListWords, readSort } from '../words/lists.ts'
 import { readField, readPointer } from '../words/read.ts'
-import { asShownLater } from '../words/records.ts'
+import { asShownLater, type Counted } from '../words/records.ts'
 import {
   type Json,
   newFinishedRecord,
@@ -100,8 +100,11 @@ export class MockRecords {
         throw new StatusError(404, 'There is no such record.')
   }
 
-  find(operation: Operation, path: Json): Json | undefined {
-    return this.#records.get(fillTemplate(operation.path, path))
+  /** The record of the path, with the embedded ones for which the query asks. */
+  find(call: RecordCall): Json | undefined {
+    const { operation, path } = call
+    const record = this.#records.get(fillTemplate(operation.path, path))
+    return record && this.#embed(record, this.#items.get(operation.path), call)
   }
 
   /** The IDs of the records of a collection by the value of a field. */
@@ -128,12 +131,12 @@ export class MockRecords {
     const { operation, path } = call
     const collection = this.#collections.get(operation.path)
     if (collection && operation.method === 'post') return this.#create(collection, call)
-    if (collection && operation.method === 'get') return this.#list(call)
+    if (collection && operation.method === 'get') return this.#list(collection, call)
     const kind = this.#items.get(operation.path)
     const key = fillTemplate(operation.path, path)
     const before = this.#records.get(key)
     if (kind === undefined || before === undefined) return undefined
-    if (operation.method === 'get') return { body: before }
+    if (operation.method === 'get') return { body: this.#embed(before, kind, call) }
     if (operation.method === 'delete') {
       this.#records.delete(key)
       return { body: undefined, change: { before, after: undefined } }
@@ -159,7 +162,8 @@ export class MockRecords {
     return { body: bodyOf(operation, record), change }
   }
 
-  #list({ operation, path, query }: RecordCall): Outcome {
+  #list(kind: Kind, call: RecordCall): Outcome {
+    const { operation, path, query } = call
     const collection = fillTemplate(operation.path, path)
     let records: unknown[] = [...this.#records]
       .filter(([key]) => posix.dirname(key) === collection)
@@ -190,7 +194,11 @@ export class MockRecords {
       id: String(last.id),
     }
     const total = sorted.length
-    writeAt(body, words.items, data)
+    writeAt(
+      body,
+      words.items,
+      data.map((record) => this.#embed(record, kind, call)),
+    )
     writeAt(body, words.meta.page, number)
     writeAt(body, words.meta.size, size)
     writeAt(body, words.meta.total, total)
@@ -198,6 +206,34 @@ export class MockRecords {
     const cursor = position ? this.#cursors.writeCursor(row, query, position) : null
     writeAt(body, words.meta.next_cursor, cursor)
     return { body }
+  }
+
+  #embed(record: Json, kind: Kind | undefined, { query }: RecordCall): Json {
+    const { include = {} } = kind?.words ?? {}
+    const embedded = readIncluded(this.#contract, query).flatMap((name): [string, unknown][] => {
+      const source = include[name] ?? {}
+      if (typeof source !== 'string') {
+        const { properties = {} } = kind?.record.properties?.[name] ?? {}
+        const counts = Object.entries(source).map(([key, counted]) => {
+          const values = Object.keys(properties[key]?.properties ?? {})
+          return [key, this.#countBy(values, counted, record)]
+        })
+        return [[name, Object.fromEntries(counts)]]
+      }
+      const found = [...this.#records.values()].find(({ id }) => id === record[source])
+      return found === undefined ? [] : [[name, found]]
+    })
+    return { ...record, ...Object.fromEntries(embedded) }
+  }
+
+  #countBy(values: string[], { list, reference, by }: Counted, { id }: Json): Json {
+    const collection = this.#contract.operations.find((one) => one.id === list)?.path
+    const referring = [...this.#records]
+      .filter(([key, record]) => posix.dirname(key) === collection && record[reference] === id)
+      .map(([, record]) => record[by])
+    return Object.fromEntries(
+      values.map((value) => [value, referring.filter((other) => other === value).length]),
+    )
   }
 
   #defaultOf({ parameters }: Operation, name: string): unknown {

@@ -28,6 +28,10 @@ export interface ListWords {
     /** `refused`: the service refuses a sort that names a field twice, also in both directions. */
     twice?: 'refused'
   }
+  /** The name of the parameter with the fields of `x-record.include` to add. */
+  include?: string
+  /** The parameter that selects the fields of the records, and the field that is always there. */
+  fields?: { parameter: string; always: string }
   /** Pointers into the response. */
   meta: Partial<Record<'page' | 'last_page' | 'size' | 'total' | 'sorts' | 'next_cursor', string>>
   /** Pointer to a time: no record appears in the list later with an earlier time of its creation or
@@ -54,6 +58,19 @@ export interface FilterParameter extends Filter {
 /** Undefined if the contract does not describe its lists. */
 export function readListWords({ openapi }: Contract): ListWords | undefined {
   return readWord({ source: openapi, path: [] }, 'x-lists')
+}
+
+/** The names of the fields that the request asks to embed. */
+export function readIncluded(contract: Contract, query: Record<string, unknown>): string[] {
+  const { include = '' } = readListWords(contract) ?? {}
+  return (query[include] ?? []) as string[]
+}
+
+/** Whether the URL has the parameter that selects the fields of records, in one of its spellings. */
+export function selectsFields(contract: Contract, url: string): boolean {
+  const { fields } = readListWords(contract) ?? {}
+  const names = [...new URL(url, 'http://localhost').searchParams.keys()]
+  return names.some((name) => name.replace(/\[\]$/, '') === fields?.parameter)
 }
 
 /** The schema of the list's records. Undefined if the operation is not a list. */

@@ -25,10 +25,22 @@ export interface RecordWords {
   states?: Record<string, Record<string, unknown[]>>
   /** By the name of a field: the field cannot change while the record meets the condition. */
   fixed_when?: Record<string, Condition>
+  /** By the name of a field that only `include` adds: the name of the reference to the embedded record, or
+   *  what is counted. */
+  include?: Record<string, string | Record<string, Counted>>
   /** Fields whose values together are unique. */
   unique?: string[]
   /** By the name of a field: its value in a new record. Later updates do not change the value. */
   computed?: Record<string, ComputedField>
+}
+
+/** The number of the records of a list whose field `reference` has the ID of the record, for each value
+ *  of the field `by`. */
+export interface Counted {
+  /** The ID of the operation. */
+  list: string
+  reference: string
+  by: string
 }
 
 /** A table of examples. */

@@ -95,6 +95,18 @@ export const SCHEMA_WORD_CASES: WordCase[] = [
       ],
     }),
   ),
+  ...['include', 'include.*'].map(
+    (path): WordCase => ({
+      rule: `x-record.${path}`,
+      at: 'schema',
+      words: [
+        path.endsWith('*') ? 'x-record: { include: {} }' : 'x-record: {}',
+        'x-record: { include: { job: job_id } }',
+      ],
+      forward: [],
+      backward: ['breaking x-record-removed: no longer has x-record.include.job: "job_id"'],
+    }),
+  ),
   ...['set_when', 'set_when.*'].map(
     (path): WordCase => ({
       rule: `x-record.${path}`,

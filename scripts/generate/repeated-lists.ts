@@ -1,12 +1,16 @@
-/** The lists of event types that the contracts repeat. `generate` writes them from the messages of
- *  asyncapi.yaml and from the `event_type` of each alternative of the schema Event. */
+/** The lists that the contracts repeat: `generate` writes those of event types from the messages of
+ *  asyncapi.yaml and from the `event_type` of each alternative of the schema Event, and those of the
+ *  parameter `fields` from the schemas of records. */
 import { isDeepStrictEqual } from 'node:util'
 import { isMap, type Node, parseDocument, type Scalar, stringify } from 'yaml'
 import { buildContract, type Contract } from '../model/contract.ts'
+import type { Operation } from '../model/operations.ts'
 import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 import { fail, type Located, type Path, type Source, valueAt } from '../model/source.ts'
 import { parseYaml } from '../model/yaml.ts'
+import { readListWords } from '../words/lists.ts'
+import type { RecordWords } from '../words/records.ts'
 
 const SCHEMAS = ['components', 'schemas']
 
@@ -56,6 +60,7 @@ export function findStaleLists(contract: Contract): Located[] {
     ...alternatives.map(({ schema: { source, path, value } }) =>
       list(source, [...path, 'x-enum-descriptions'], describe(value.enum ?? [])),
     ),
+    ...contract.operations.flatMap((operation) => listRecordFields(contract, operation)),
     ...(channel !== undefined && otherChannels.length === 0
       ? [list(asyncapi, ['channels', channel, 'messages'], Object.fromEntries(messages))]
       : []),
@@ -65,8 +70,30 @@ export function findStaleLists(contract: Contract): Located[] {
   })
 }
 
-/** The contract with all lists of event types, in its texts, too. */
-export function withEventLists(contract: Contract): Contract {
+/** What the parameter `fields` of an operation that returns one record can name: each field of the record
+ *  that `include` does not add. */
+function listRecordFields(contract: Contract, operation: Operation): Located[] {
+  const { sources } = contract
+  const { fields } = readListWords(contract) ?? {}
+  const parameter = operation.parameters.find(({ name }) => name === fields?.parameter)
+  const media = operation.success.content['application/json']
+  if (parameter === undefined || media === undefined) return []
+  const record = dereference(sources, media.schema)
+  const words = record.value['x-record'] as RecordWords | undefined
+  if (words === undefined) return []
+  const { items = {} } = parameter.schema.value
+  const { source, path } = dereference(sources, { ...parameter.schema, value: items })
+  const own = Object.entries(record.value.properties ?? {})
+    .filter(([name]) => !(name in (words.include ?? {})))
+    .map(([name, value]) => [name, dereference(sources, { ...record, value }).value.description])
+  return [
+    { source, path: [...path, 'enum'], value: own.map(([name]) => name) },
+    { source, path: [...path, 'x-enum-descriptions'], value: own.map(([, text = '']) => text) },
+  ]
+}
+
+/** The contract with all of these lists, in its texts, too. */
+export function withRepeatedLists(contract: Contract): Contract {
   const lists = findStaleLists(contract)
   if (lists.length === 0) return contract
   const edit = (source: Source): Source => {
