@@ -8,14 +8,9 @@ import { newId } from '../records/ids.ts'
 import { deleteUpload, insertImportChunk } from '../records/imports.ts'
 import { assertFileQuotas } from '../records/stored-files.ts'
 import type { AccountQuotas } from './account-quota.ts'
+import { MAX_UPLOAD_BYTES, newUploadTooLarge } from './upload-size.ts'
 
-export const MAX_UPLOAD_BYTES = 64 * 1024 * 1024
 const CHUNK_BYTES = 256 * 1024
-
-export function newUploadTooLarge(): StatusError {
-  // The rest of the file is not read, so the connection cannot carry another request.
-  return new StatusError(413, 'The file is larger than 64 MiB.', { Connection: 'close' })
-}
 
 interface UploadServices {
   db: Db

@@ -1,7 +1,7 @@
 import { type ContentType, parse as parseContentType } from 'content-type'
 import getRawBody from 'raw-body'
 import { assertNotTooComplex, MAX_VALUES } from '../operations/storable.ts'
-import { MAX_UPLOAD_BYTES, newUploadTooLarge } from '../operations/upload.ts'
+import { MAX_UPLOAD_BYTES, newUploadTooLarge } from '../operations/upload-size.ts'
 import type { Context } from './context.ts'
 
 const MIB = 1024 ** 2

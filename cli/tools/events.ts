@@ -36,6 +36,15 @@ export function addCommand(program: Command, shell: Shell): void {
     .argument('<event>', 'the ID of the event')
     .addHelpText('after', examples('muster events show 019cade2-11c0-7e52-9c30-4f8a2e7d5b19'))
     .action(shell.action((id: string) => show(shell, id)))
+  events
+    .command('resend')
+    .description(
+      'Send the deliveries of an event again: retry the failed ones, and resend the delivered ones. The ' +
+        'owner of the key must be permitted to manage webhooks.',
+    )
+    .argument('<event>', 'the ID of the event')
+    .addHelpText('after', examples('muster events resend 019cade2-11c0-7e52-9c30-4f8a2e7d5b19'))
+    .action(shell.action((id: string) => resend(shell, id)))
 }
 
 async function list(shell: Shell, { type, resource, since, limit }: ListOptions): Promise<Output> {
@@ -70,4 +79,30 @@ async function show(shell: Shell, id: string): Promise<Output> {
     params: { path: { event: id } },
   })
   return { document: event, text: JSON.stringify(event, null, 2) }
+}
+
+async function resend(shell: Shell, id: string): Promise<Output> {
+  const muster = connect(shell.environment)
+  const { data: event } = await muster.GET('/public/v1/events/{event}', {
+    params: { path: { event: id } },
+  })
+  const sent: string[] = []
+  for (const delivery of event.delivery_ids ?? []) {
+    const params = { path: { delivery } }
+    const { data } = await muster.GET('/public/v1/deliveries/{delivery}', { params })
+    // A delivery with scheduled attempts needs no other.
+    if (data.state === 'failed')
+      await muster.POST('/public/v1/deliveries/{delivery}/retry', { params })
+    else if (data.state === 'delivered')
+      await muster.POST('/public/v1/deliveries/{delivery}/resend', { params })
+    else continue
+    sent.push(delivery)
+  }
+  return {
+    document: { deliveries: sent },
+    text:
+      sent.length === 0
+        ? 'The event has no delivery that has ended.'
+        : `Sent again: ${sent.join(', ')}.`,
+  }
 }

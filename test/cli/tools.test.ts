@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { newSecret } from '../../webhooks/transport/secret.ts'
-import { startApp } from '../helpers.ts'
+import { type AppOptions, startApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { ROOT } from '../repository.ts'
 import { type Muster, newMuster, waitForOutput } from './muster.ts'
@@ -58,8 +58,9 @@ async function readManifest(directory: string): Promise<Manifest> {
 }
 
 /** A service, and the environment of commands that call it. */
-async function startService() {
-  const app = await startApp()
+async function startService(options: AppOptions = {}) {
+  const environment = { WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8' }
+  const app = await startApp({ ...options, environment })
   const { key } = await app.newAccount()
   return Object.assign(app, { environment: { MUSTER_URL: app.url, MUSTER_KEY: key } })
 }
@@ -76,9 +77,9 @@ describe('@muster/tools', () => {
   it('has no source and no part that needs a database', async () => {
     const installed = dirname(dirname(dirname(dirname(bin))))
     const files = await readdir(installed, { recursive: true })
-    expect(files.filter((file) => /(?<!receiver)\.ts$|migrations|knex|pg-boss/.test(file))).toEqual(
-      [],
-    )
+    expect(
+      files.filter((file) => /^dist\/(?!docs\/).*\.ts$|migrations|knex|pg-boss/.test(file)),
+    ).toEqual([])
   })
 
   it('runs the commands that need no service', async () => {
@@ -155,6 +156,32 @@ describe('@muster/tools', () => {
       'job.deleted',
     ])
     expect(stdout).not.toContain('task.created')
+  })
+
+  it('webhooks, deliveries and events resend use the API', async () => {
+    await using service = await startService({ role: 'all' })
+    await using receiver = await startReceiver()
+    const options = { bin, environment: service.environment }
+    const create = ['webhooks', 'create', '--url', receiver.url, '--events', 'job.created']
+    const { id, secret } = await muster.json(create, options)
+    expect(secret).toMatch(/^whsec_/)
+    const { resource_id } = await muster.json(['trigger', 'job.created'], options)
+    await until('the delivery arrived', async () => receiver.requests.length === 1)
+    const list = ['deliveries', 'list', '--state', 'delivered']
+    await until('it is delivered', async () => (await muster.json(list, options)).length === 1)
+    const [event] = await muster.json(
+      ['events', 'list', '--resource', resource_id, '--type', 'job.created'],
+      options,
+    )
+    expect((await muster.json(['events', 'resend', event.id], options)).deliveries).toHaveLength(1)
+    await until('it arrived again', async () => receiver.requests.length === 2)
+    const [{ id: delivery }] = await muster.json(list, options)
+    const retried = await muster.run(['deliveries', 'retry', delivery], options)
+    expect([retried.status, retried.stderr]).toEqual([1, expect.stringContaining('returned 409')])
+    await muster.json(['webhooks', 'test', id], options)
+    await until('the test arrived', async () => receiver.requests.length === 3)
+    await muster.json(['webhooks', 'delete', id], options)
+    expect(await muster.json(['webhooks', 'list'], options)).toEqual([])
   })
 
   it('says what is wrong with the environment, the key and the URL', async () => {

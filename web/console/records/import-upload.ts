@@ -2,7 +2,7 @@
 import { pipeline } from 'node:stream/promises'
 import { Busboy, type BusboyFileStream } from '@fastify/busboy'
 import type { Upload } from '../../../generated/operations.ts'
-import { MAX_UPLOAD_BYTES } from '../../../operations/upload.ts'
+import { MAX_UPLOAD_BYTES } from '../../../operations/upload-size.ts'
 import type { Visit } from '../page.ts'
 
 interface UploadForm {
