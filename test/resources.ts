@@ -10,7 +10,7 @@ import {
   newTask,
   UNKNOWN_ID,
 } from './handlers/new-records.ts'
-import type { Client } from './helpers.ts'
+import type { Answer, Client } from './helpers.ts'
 
 /** Seeded records by the type of their resource, each with its fields at its creation. */
 export type Seeded = Record<string, Body[]>
@@ -24,6 +24,8 @@ export type FilterCase = [
 export interface ResourceFixture {
   /** The body of a create request that succeeds. Creates the records that the body refers to. */
   newBody(client: Client): object | Promise<object>
+  /** Sends the create request, if its body is not JSON. */
+  create?(client: Client, body: object): Promise<Answer>
   /** Creates a record that refers to the record with this ID, and whose reference is set to null
    *  when that record is deleted. */
   addReference?(client: Client, id: string): Promise<unknown>
@@ -287,6 +289,18 @@ const FIXTURES: Record<string, ResourceFixture> = {
       ...recordCases('export', at(2)),
     },
   },
+  import: {
+    newBody: () => ({ resource: 'participants', mode: 'create' }),
+    create: (client, query) =>
+      client.post(`/imports?${new URLSearchParams({ ...query })}`, 'full_name\r\nAda\r\n', {
+        'Content-Type': 'text/csv',
+      }),
+    seed: () => [{ resource: 'participants', mode: 'create' }],
+    filterCases: {
+      status: [['queued', ({ status }) => status === 'queued']],
+      resource: [['participants', ({ resource }) => resource === 'participants']],
+    },
+  },
 }
 
 const EVENT_FILTER_CASES: ResourceFixture['filterCases'] = {
@@ -367,7 +381,16 @@ export async function newBody(client: Client, type: string): Promise<Body> {
 /** Creates a record and the records that it refers to. `fields` replace fields of its body. */
 export async function newRecord(client: Client, type: string, fields: object = {}): Promise<Body> {
   const body = { ...(await newBody(client, type)), ...fields }
-  return expectSuccess(client.post(`/${slugOf(type)}`, body))
+  return expectSuccess(sendCreate(client, { type, slug: slugOf(type) }, body))
+}
+
+/** Sends a create request of the resource. */
+export function sendCreate(
+  client: Client,
+  resource: Pick<Resource, 'type' | 'slug'>,
+  body: object,
+): Promise<Answer> {
+  return fixtureFor(resource).create?.(client, body) ?? client.post(`/${resource.slug}`, body)
 }
 
 /** The name of a type's collection in paths, for example `job-applications`. Reads the paths of the
@@ -426,7 +449,7 @@ export async function seedAll(
     const records: Body[] = []
     for (const [i, body] of fixtureFor(resource).seed(seeded).entries()) {
       setMinute(Math.floor(i / 2))
-      records.push(await expectSuccess(client.post(`/${resource.slug}`, body)))
+      records.push(await expectSuccess(sendCreate(client, resource, body)))
     }
     seeded[resource.type] = records
   }

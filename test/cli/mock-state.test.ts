@@ -6,7 +6,7 @@ import { newSecret } from '../../webhooks/transport/secret.ts'
 import { expectSuccess, newParticipant, newTask } from '../handlers/new-records.ts'
 import { type Answer, type Client, until } from '../helpers.ts'
 import { type Receiver, startReceiver } from '../receiver.ts'
-import { fixtureFor } from '../resources.ts'
+import { fixtureFor, sendCreate } from '../resources.ts'
 import { type Muster, newMuster, waitForDocument } from './muster.ts'
 
 const UNKNOWN = '019cade2-11c0-7e52-9c30-4f8a2e7d5b19'
@@ -64,7 +64,7 @@ describe.each(creatable)('$slug', ({ slug, type, operations }) => {
   const { create, get, list, delete: remove } = operations
   it('creates a record, returns it, lists it and deletes it', async () => {
     const body = await fixtureFor({ slug, type }).newBody(client)
-    const created = await client.post(`/${slug}`, body)
+    const created = await sendCreate(client, { slug, type }, body)
     expect(created.status, created.text).toBe(201)
     expect(created.body).toMatchObject(body)
     const path = `/${slug}/${created.body.id}`

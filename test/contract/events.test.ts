@@ -11,9 +11,10 @@ import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { emitTest } from '../../webhooks/emit.ts'
 import { newCompleteExport, requestExport, writeFile } from '../handlers/export-helpers.ts'
+import { importFile } from '../handlers/import-helpers.ts'
 import { expectSuccess, operationExample } from '../handlers/new-records.ts'
-import { type Answer, type Client, operationIds, sharedApp } from '../helpers.ts'
-import { fixtureFor } from '../resources.ts'
+import { type Answer, type Client, operationIds, pathOf, sharedApp } from '../helpers.ts'
+import { fixtureFor, sendCreate } from '../resources.ts'
 import { subscribe } from './subscribe.ts'
 
 const app = sharedApp()
@@ -21,12 +22,15 @@ const app = sharedApp()
 /** Prepares what the operation needs. Returns a function that sends the request which emits all
  *  declared events. */
 async function prepare(client: Client, id: OperationId): Promise<() => Promise<Answer>> {
-  const resource = resources.find(({ operations }) => Object.values(operations).includes(id))
+  const { method } = operations[id]
+  const resource = resources.find(
+    ({ operations, slug }) => Object.values(operations).includes(id) || pathOf(id) === `/${slug}`,
+  )
   if (resource === undefined) throw new Error(`${id} belongs to no resource of the contract`)
   const fixture = fixtureFor(resource)
   const body = await fixture.newBody(client)
-  const create = (): Promise<Answer> => client.post(`/${resource.slug}`, body)
-  if (id === resource.operations.create) return create
+  const create = (): Promise<Answer> => sendCreate(client, resource, body)
+  if (method === 'post') return create
 
   const { id: recordId } = await expectSuccess(create())
   const path = `/${resource.slug}/${recordId}`
@@ -58,31 +62,29 @@ test.each(emitters)('%s emits what it declares, and nothing else', async (id) =>
   expect(emitted.map(([, type]) => type).sort()).toEqual([...operations[id].emits].sort())
 })
 
-test.each(operationIds.filter((id) => operations[id].method === 'patch'))(
-  '%s that changes nothing emits nothing and keeps the version',
-  async (id) => {
-    const client = await app.newClient()
-    const resource = resources.find(({ operations }) => operations.update === id)
-    const create = await prepare(client, resource?.operations.create as OperationId)
-    const response = await create()
-    const path = response.headers.get('location')?.replace('/public/v1', '') ?? ''
-    const before = await listEvents(client)
-    const { status } = response.body
-    for (const body of [{}, { status }]) {
-      const answer = await client.patch(path, body)
-      expect([answer.status, answer.text, answer.headers.get('etag')]).toEqual([
-        200,
-        response.text,
-        response.headers.get('etag'),
-      ])
-    }
-    expect(await listEvents(client)).toEqual(before)
-  },
-)
+const updates = resources.flatMap((resource) => resource.operations.update ?? [])
+test.each(updates)('%s that changes nothing emits nothing and keeps the version', async (id) => {
+  const client = await app.newClient()
+  const resource = resources.find(({ operations }) => operations.update === id)
+  const create = await prepare(client, resource?.operations.create as OperationId)
+  const response = await create()
+  const path = response.headers.get('location')?.replace('/public/v1', '') ?? ''
+  const before = await listEvents(client)
+  const { status } = response.body
+  for (const body of [{}, { status }]) {
+    const answer = await client.patch(path, body)
+    expect([answer.status, answer.text, answer.headers.get('etag')]).toEqual([
+      200,
+      response.text,
+      response.headers.get('etag'),
+    ])
+  }
+  expect(await listEvents(client)).toEqual(before)
+})
 
 test('every event type is emitted by an operation or by the system', () => {
   const declared = new Set(operationIds.flatMap((id) => [...operations[id].emits]))
-  const system = ['export.completed', 'export.failed']
+  const system = ['export.completed', 'export.failed', 'import.completed', 'import.failed']
   expect([...declared, ...system].sort()).toEqual(Object.keys(eventTypes).sort())
 })
 
@@ -147,7 +149,7 @@ describe('the examples of asyncapi.yaml', () => {
 
   /** Causes each type of delivery. Returns the stored body by type. */
   async function deliverEachType(): Promise<Map<string, string>> {
-    for (const id of operationIds.filter((one) => operations[one].emits.length > 0)) {
+    for (const id of emitters) {
       const { client } = await newSubscriber()
       await expectSuccess((await prepare(client, id))())
     }
@@ -156,6 +158,8 @@ describe('the examples of asyncapi.yaml', () => {
     const failing = await requestExport(client, { resource: 'tasks' })
     await app.db.write('exports').where({ id: failing }).update({ tries: 3 })
     await writeFile(app, failing)
+    await importFile(app, client, 'mode=create', 'full_name\r\nAda\r\n')
+    await importFile(app, client, 'mode=create', 'not_a_field\r\n1\r\n')
     await transaction(app.db, (trx) => emitTest(writeScope(trx, accountId), webhookId, new Date()))
     const rows: { event_type: string; body: Buffer }[] = await app.db.read('deliveries')
     return new Map(rows.map(({ event_type, body }) => [event_type, body.toString()]))

@@ -50,7 +50,9 @@ describe('query', () => {
       /full_name, -full_name, email/,
     ))
 
-  test.each(operationIds)('%s with an unknown parameter → 422', async (id) => {
+  // The body of createImport is a file, which comes before the parameters.
+  const others = operationIds.filter((id) => id !== 'createImport')
+  test.each(others)('%s with an unknown parameter → 422', async (id) => {
     const { path, method } = operationOf(id)
     const url = `${path.replace(/\{.*?\}/, UNKNOWN_ID)}?unknown=1`
     const example = operationExample(operationOf(id))

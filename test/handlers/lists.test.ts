@@ -26,7 +26,7 @@ let seeded: Seeded
 /** All records of the account, by the ID of the list operation. */
 const allRecords: Record<string, Body[]> = {}
 
-const listIds = operationIds.filter((id) => /^list(?!Exports|EventTypes|Webhooks)/.test(id))
+const listIds = operationIds.filter((id) => /^list(?!Exports|Imports|EventTypes|Webhooks)/.test(id))
 const list = (id: OperationId, query: string): Promise<Answer> =>
   client.get(`${pathOf(id)}?${query}`)
 const idsOf = (answer: Answer): string[] =>
