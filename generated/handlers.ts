@@ -2,7 +2,11 @@
 import type { Handler } from '../handlers/call.ts'
 import type { OperationId } from './operations.ts'
 import { activateWebhookSecret } from '../handlers/activateWebhookSecret.ts'
+import { batchJobApplications } from '../handlers/batchJobApplications.ts'
+import { batchJobs } from '../handlers/batchJobs.ts'
 import { batchParticipants } from '../handlers/batchParticipants.ts'
+import { batchPayments } from '../handlers/batchPayments.ts'
+import { batchTasks } from '../handlers/batchTasks.ts'
 import { cancelBulkJob } from '../handlers/cancelBulkJob.ts'
 import { cancelDelivery } from '../handlers/cancelDelivery.ts'
 import { createExport } from '../handlers/createExport.ts'
@@ -64,7 +68,11 @@ type Handlers = { [Id in OperationId]: Handler<Id> }
 
 export const handlers: Handlers = {
   activateWebhookSecret,
+  batchJobApplications,
+  batchJobs,
   batchParticipants,
+  batchPayments,
+  batchTasks,
   cancelBulkJob,
   cancelDelivery,
   createExport,

@@ -102,6 +102,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/public/v1/tasks/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create and update tasks
+         * @description Creates and updates up to 100 tasks with one request. See Batches.
+         */
+        post: operations["batchTasks"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/public/v1/tasks/{task}": {
         parameters: {
             query?: never;
@@ -160,6 +180,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/public/v1/jobs/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create and update jobs
+         * @description Creates and updates up to 100 jobs with one request. See Batches.
+         */
+        post: operations["batchJobs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/public/v1/jobs/{job}": {
         parameters: {
             query?: never;
@@ -212,6 +252,26 @@ export interface paths {
          * @description Applies for a job on behalf of a participant. The job must be open, and a participant can apply for it only once. The answers are compared with the job's screening questions, which sets `screening_outcome`. It is `missing_must_have` if the answer to a must-have question is absent or does not meet the expectation. Otherwise it is `missing_nice_to_have` if that holds for a nice-to-have question, and `meets_all` if not. It is null if the job has no questions.
          */
         post: operations["createJobApplication"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/public/v1/job-applications/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create and update job applications
+         * @description Creates and updates up to 100 job applications with one request. See Batches.
+         */
+        post: operations["batchJobApplications"];
         delete?: never;
         options?: never;
         head?: never;
@@ -442,6 +502,26 @@ export interface paths {
          * @description Creates a pending payment to a participant.
          */
         post: operations["createPayment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/public/v1/payments/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create and update payments
+         * @description Creates and updates up to 100 payments with one request. See Batches.
+         */
+        post: operations["batchPayments"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1369,6 +1449,18 @@ export interface components {
             due_at?: string | null;
             external_id?: components["schemas"]["ExternalId"];
         };
+        /** @description The results of a batch of tasks. */
+        TaskBatchResult: {
+            /** @description One result for each item, in the order of the items. */
+            results: components["schemas"]["TaskItemResult"][];
+        };
+        /** @description The result of an item of a batch of tasks. */
+        TaskItemResult: {
+            status: components["schemas"]["ItemStatus"];
+            record?: components["schemas"]["Task"];
+            message?: components["schemas"]["ItemMessage"];
+            errors?: components["schemas"]["ItemErrors"];
+        };
         /**
          * @description How an answer is compared with the expected value.
          * @default equals
@@ -1533,6 +1625,18 @@ export interface components {
             screening_questions?: components["schemas"]["ScreeningQuestionInput"][];
             external_id?: components["schemas"]["ExternalId"];
         };
+        /** @description The results of a batch of jobs. */
+        JobBatchResult: {
+            /** @description One result for each item, in the order of the items. */
+            results: components["schemas"]["JobItemResult"][];
+        };
+        /** @description The result of an item of a batch of jobs. */
+        JobItemResult: {
+            status: components["schemas"]["ItemStatus"];
+            record?: components["schemas"]["Job"];
+            message?: components["schemas"]["ItemMessage"];
+            errors?: components["schemas"]["ItemErrors"];
+        };
         /** @description The answer to a screening question: a string, a number or a boolean. */
         AnswerValue: string | number | boolean;
         /** @description The answers, by the `key` of each question. */
@@ -1597,6 +1701,18 @@ export interface components {
             status?: components["schemas"]["JobApplicationStatus"];
             answers?: components["schemas"]["Answers"];
             external_id?: components["schemas"]["ExternalId"];
+        };
+        /** @description The results of a batch of job applications. */
+        JobApplicationBatchResult: {
+            /** @description One result for each item, in the order of the items. */
+            results: components["schemas"]["JobApplicationItemResult"][];
+        };
+        /** @description The result of an item of a batch of job applications. */
+        JobApplicationItemResult: {
+            status: components["schemas"]["ItemStatus"];
+            record?: components["schemas"]["JobApplication"];
+            message?: components["schemas"]["ItemMessage"];
+            errors?: components["schemas"]["ItemErrors"];
         };
         /** @description A file with the records of one resource. */
         Export: {
@@ -2076,6 +2192,18 @@ export interface components {
             /** @description The records of the page, in order. */
             data: components["schemas"]["Delivery"][];
             meta: components["schemas"]["ListMeta"];
+        };
+        /** @description The results of a batch of payments. */
+        PaymentBatchResult: {
+            /** @description One result for each item, in the order of the items. */
+            results: components["schemas"]["PaymentItemResult"][];
+        };
+        /** @description The result of an item of a batch of payments. */
+        PaymentItemResult: {
+            status: components["schemas"]["ItemStatus"];
+            record?: components["schemas"]["Payment"];
+            message?: components["schemas"]["ItemMessage"];
+            errors?: components["schemas"]["ItemErrors"];
         };
         /** @description Something that happened to a record. An event never changes. Its type decides about `data`. */
         Event: components["schemas"]["ParticipantEvent"] | components["schemas"]["TaskEvent"] | components["schemas"]["JobEvent"] | components["schemas"]["JobApplicationCreatedEvent"] | components["schemas"]["JobApplicationEvent"] | components["schemas"]["PaymentEvent"] | components["schemas"]["ExportEvent"] | components["schemas"]["ImportEvent"];
@@ -2657,6 +2785,43 @@ export interface components {
                 "application/json": components["schemas"]["Task"];
             };
         };
+        /** @description The results of the items, in their order. */
+        TaskBatchResult: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "results": [
+                 *         {
+                 *           "status": 201,
+                 *           "record": {
+                 *             "id": "019cade2-11c0-7e52-9c30-4f8a2e7d5b19",
+                 *             "title": "Send the welcome letter",
+                 *             "description": "",
+                 *             "status": "open",
+                 *             "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
+                 *             "due_at": "2026-03-09T17:00:00.000Z",
+                 *             "completed_at": null,
+                 *             "external_id": "crm-task-7",
+                 *             "created_at": "2026-03-02T09:30:00.000Z",
+                 *             "updated_at": "2026-03-02T09:30:00.000Z"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["TaskBatchResult"];
+            };
+        };
         /** @description A page of tasks. */
         TaskList: {
             headers: {
@@ -2793,6 +2958,56 @@ export interface components {
                 "application/json": components["schemas"]["Job"];
             };
         };
+        /** @description The results of the items, in their order. */
+        JobBatchResult: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "results": [
+                 *         {
+                 *           "status": 201,
+                 *           "record": {
+                 *             "id": "019cade2-11c0-7a16-b7d9-6e1f5c3a9d02",
+                 *             "title": "Interpreter",
+                 *             "description": "For the congress in June.",
+                 *             "status": "open",
+                 *             "screening_questions": [
+                 *               {
+                 *                 "key": "speaks_french",
+                 *                 "label": "Do you speak French?",
+                 *                 "requirement": "must_have",
+                 *                 "operator": "equals",
+                 *                 "expected": true
+                 *               },
+                 *               {
+                 *                 "key": "years",
+                 *                 "label": "How many years have you worked as an interpreter?",
+                 *                 "requirement": "nice_to_have",
+                 *                 "operator": "at_least",
+                 *                 "expected": 5
+                 *               }
+                 *             ],
+                 *             "external_id": "ats-21",
+                 *             "created_at": "2026-03-02T09:30:00.000Z",
+                 *             "updated_at": "2026-03-02T09:30:00.000Z"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["JobBatchResult"];
+            };
+        };
         /** @description A page of jobs. */
         JobList: {
             headers: {
@@ -2917,6 +3132,45 @@ export interface components {
                  *     }
                  */
                 "application/json": components["schemas"]["JobApplication"];
+            };
+        };
+        /** @description The results of the items, in their order. */
+        JobApplicationBatchResult: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "results": [
+                 *         {
+                 *           "status": 201,
+                 *           "record": {
+                 *             "id": "019cade2-11c0-7d28-8b41-7c2e6f4d1a53",
+                 *             "job_id": "019cade2-11c0-7a16-b7d9-6e1f5c3a9d02",
+                 *             "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
+                 *             "status": "submitted",
+                 *             "answers": {
+                 *               "speaks_french": true,
+                 *               "years": 5
+                 *             },
+                 *             "screening_outcome": "meets_all",
+                 *             "external_id": "ats-21-1815",
+                 *             "created_at": "2026-03-02T09:30:00.000Z",
+                 *             "updated_at": "2026-03-02T09:30:00.000Z"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["JobApplicationBatchResult"];
             };
         };
         /** @description A page of job applications. */
@@ -3284,6 +3538,44 @@ export interface components {
                  *     }
                  */
                 "application/json": components["schemas"]["Payment"];
+            };
+        };
+        /** @description The results of the items, in their order. */
+        PaymentBatchResult: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "results": [
+                 *         {
+                 *           "status": 201,
+                 *           "record": {
+                 *             "id": "019cade2-11c0-7c95-9e12-3a5d7f8b2c64",
+                 *             "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
+                 *             "task_id": null,
+                 *             "amount_minor": 12500,
+                 *             "currency": "EUR",
+                 *             "status": "pending",
+                 *             "note": "Travel costs",
+                 *             "paid_at": null,
+                 *             "external_id": "invoice-99",
+                 *             "created_at": "2026-03-02T09:30:00.000Z",
+                 *             "updated_at": "2026-03-02T09:30:00.000Z"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["PaymentBatchResult"];
             };
         };
         /** @description A page of payments. */
@@ -4694,6 +4986,26 @@ export interface components {
                 "application/json": components["schemas"]["TaskUpdate"];
             };
         };
+        TaskBatchBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "items": [
+                 *         {
+                 *           "action": "upsert",
+                 *           "data": {
+                 *             "title": "Send the welcome letter",
+                 *             "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
+                 *             "due_at": "2026-03-09T17:00:00.000Z",
+                 *             "external_id": "crm-task-7"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["Batch"];
+            };
+        };
         JobCreateBody: {
             content: {
                 /**
@@ -4732,6 +5044,42 @@ export interface components {
                 "application/json": components["schemas"]["JobUpdate"];
             };
         };
+        JobBatchBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "items": [
+                 *         {
+                 *           "action": "upsert",
+                 *           "data": {
+                 *             "title": "Interpreter",
+                 *             "description": "For the congress in June.",
+                 *             "status": "open",
+                 *             "screening_questions": [
+                 *               {
+                 *                 "key": "speaks_french",
+                 *                 "label": "Do you speak French?",
+                 *                 "requirement": "must_have",
+                 *                 "operator": "equals",
+                 *                 "expected": true
+                 *               },
+                 *               {
+                 *                 "key": "years",
+                 *                 "label": "How many years have you worked as an interpreter?",
+                 *                 "requirement": "nice_to_have",
+                 *                 "operator": "at_least",
+                 *                 "expected": 5
+                 *               }
+                 *             ],
+                 *             "external_id": "ats-21"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["Batch"];
+            };
+        };
         JobApplicationCreateBody: {
             content: {
                 /**
@@ -4755,6 +5103,29 @@ export interface components {
                  *     }
                  */
                 "application/json": components["schemas"]["JobApplicationUpdate"];
+            };
+        };
+        JobApplicationBatchBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "items": [
+                 *         {
+                 *           "action": "upsert",
+                 *           "data": {
+                 *             "job_id": "019cade2-11c0-7a16-b7d9-6e1f5c3a9d02",
+                 *             "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
+                 *             "answers": {
+                 *               "speaks_french": true,
+                 *               "years": 5
+                 *             },
+                 *             "external_id": "ats-21-1815"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["Batch"];
             };
         };
         ExportCreateBody: {
@@ -4854,6 +5225,27 @@ export interface components {
                  *     }
                  */
                 "application/json": components["schemas"]["RetryFailed"];
+            };
+        };
+        PaymentBatchBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "items": [
+                 *         {
+                 *           "action": "upsert",
+                 *           "data": {
+                 *             "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
+                 *             "amount_minor": 12500,
+                 *             "currency": "EUR",
+                 *             "note": "Travel costs",
+                 *             "external_id": "invoice-99"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["Batch"];
             };
         };
     };
@@ -4998,6 +5390,8 @@ export type TaskField = components['schemas']['TaskField'];
 export type TaskList = components['schemas']['TaskList'];
 export type TaskCreate = components['schemas']['TaskCreate'];
 export type TaskUpdate = components['schemas']['TaskUpdate'];
+export type TaskBatchResult = components['schemas']['TaskBatchResult'];
+export type TaskItemResult = components['schemas']['TaskItemResult'];
 export type EqualsOperator = components['schemas']['EqualsOperator'];
 export type NumberOperator = components['schemas']['NumberOperator'];
 export type OneOfOperator = components['schemas']['OneOfOperator'];
@@ -5015,6 +5409,8 @@ export type JobField = components['schemas']['JobField'];
 export type JobList = components['schemas']['JobList'];
 export type JobCreate = components['schemas']['JobCreate'];
 export type JobUpdate = components['schemas']['JobUpdate'];
+export type JobBatchResult = components['schemas']['JobBatchResult'];
+export type JobItemResult = components['schemas']['JobItemResult'];
 export type AnswerValue = components['schemas']['AnswerValue'];
 export type Answers = components['schemas']['Answers'];
 export type JobApplication = components['schemas']['JobApplication'];
@@ -5023,6 +5419,8 @@ export type JobApplicationField = components['schemas']['JobApplicationField'];
 export type JobApplicationList = components['schemas']['JobApplicationList'];
 export type JobApplicationCreate = components['schemas']['JobApplicationCreate'];
 export type JobApplicationUpdate = components['schemas']['JobApplicationUpdate'];
+export type JobApplicationBatchResult = components['schemas']['JobApplicationBatchResult'];
+export type JobApplicationItemResult = components['schemas']['JobApplicationItemResult'];
 export type Export = components['schemas']['Export'];
 export type ExportField = components['schemas']['ExportField'];
 export type ExportList = components['schemas']['ExportList'];
@@ -5059,6 +5457,8 @@ export type AttemptOutcome = components['schemas']['AttemptOutcome'];
 export type Attempt = components['schemas']['Attempt'];
 export type Delivery = components['schemas']['Delivery'];
 export type DeliveryList = components['schemas']['DeliveryList'];
+export type PaymentBatchResult = components['schemas']['PaymentBatchResult'];
+export type PaymentItemResult = components['schemas']['PaymentItemResult'];
 export type Event = components['schemas']['Event'];
 export type ParticipantEvent = components['schemas']['ParticipantEvent'];
 export type TaskEvent = components['schemas']['TaskEvent'];
@@ -5116,12 +5516,15 @@ export type ResponseParticipantBatchResult = components['responses']['Participan
 export type ResponseParticipantList = components['responses']['ParticipantList'];
 export type ResponseTask = components['responses']['Task'];
 export type ResponseTaskCreated = components['responses']['TaskCreated'];
+export type ResponseTaskBatchResult = components['responses']['TaskBatchResult'];
 export type ResponseTaskList = components['responses']['TaskList'];
 export type ResponseJob = components['responses']['Job'];
 export type ResponseJobCreated = components['responses']['JobCreated'];
+export type ResponseJobBatchResult = components['responses']['JobBatchResult'];
 export type ResponseJobList = components['responses']['JobList'];
 export type ResponseJobApplication = components['responses']['JobApplication'];
 export type ResponseJobApplicationCreated = components['responses']['JobApplicationCreated'];
+export type ResponseJobApplicationBatchResult = components['responses']['JobApplicationBatchResult'];
 export type ResponseJobApplicationList = components['responses']['JobApplicationList'];
 export type ResponseExport = components['responses']['Export'];
 export type ResponseExportCreated = components['responses']['ExportCreated'];
@@ -5131,6 +5534,7 @@ export type ResponseImportCreated = components['responses']['ImportCreated'];
 export type ResponseImportList = components['responses']['ImportList'];
 export type ResponsePayment = components['responses']['Payment'];
 export type ResponsePaymentCreated = components['responses']['PaymentCreated'];
+export type ResponsePaymentBatchResult = components['responses']['PaymentBatchResult'];
 export type ResponsePaymentList = components['responses']['PaymentList'];
 export type ResponseEvent = components['responses']['Event'];
 export type ResponseWebhook = components['responses']['Webhook'];
@@ -5212,10 +5616,13 @@ export type RequestBodyParticipantUpdateBody = components['requestBodies']['Part
 export type RequestBodyParticipantBatchBody = components['requestBodies']['ParticipantBatchBody'];
 export type RequestBodyTaskCreateBody = components['requestBodies']['TaskCreateBody'];
 export type RequestBodyTaskUpdateBody = components['requestBodies']['TaskUpdateBody'];
+export type RequestBodyTaskBatchBody = components['requestBodies']['TaskBatchBody'];
 export type RequestBodyJobCreateBody = components['requestBodies']['JobCreateBody'];
 export type RequestBodyJobUpdateBody = components['requestBodies']['JobUpdateBody'];
+export type RequestBodyJobBatchBody = components['requestBodies']['JobBatchBody'];
 export type RequestBodyJobApplicationCreateBody = components['requestBodies']['JobApplicationCreateBody'];
 export type RequestBodyJobApplicationUpdateBody = components['requestBodies']['JobApplicationUpdateBody'];
+export type RequestBodyJobApplicationBatchBody = components['requestBodies']['JobApplicationBatchBody'];
 export type RequestBodyExportCreateBody = components['requestBodies']['ExportCreateBody'];
 export type RequestBodyImportFile = components['requestBodies']['ImportFile'];
 export type RequestBodyPaymentCreateBody = components['requestBodies']['PaymentCreateBody'];
@@ -5224,6 +5631,7 @@ export type RequestBodyWebhookCreateBody = components['requestBodies']['WebhookC
 export type RequestBodyWebhookUpdateBody = components['requestBodies']['WebhookUpdateBody'];
 export type RequestBodySendMissedBody = components['requestBodies']['SendMissedBody'];
 export type RequestBodyRetryFailedBody = components['requestBodies']['RetryFailedBody'];
+export type RequestBodyPaymentBatchBody = components['requestBodies']['PaymentBatchBody'];
 export type HeaderXRequestId = components['headers']['X-Request-Id'];
 export type HeaderXRateLimitLimit = components['headers']['X-RateLimit-Limit'];
 export type HeaderXRateLimitRemaining = components['headers']['X-RateLimit-Remaining'];
@@ -5541,6 +5949,32 @@ export interface operations {
             503: components["responses"]["ChangeUnavailable"];
         };
     };
+    batchTasks: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["TaskBatchBody"];
+        responses: {
+            200: components["responses"]["TaskBatchResult"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["IdempotencyConflict"];
+            413: components["responses"]["BatchTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["BatchRefused"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ChangeUnavailable"];
+        };
+    };
     getTask: {
         parameters: {
             query?: {
@@ -5720,6 +6154,32 @@ export interface operations {
             414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["JobInvalid"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ChangeUnavailable"];
+        };
+    };
+    batchJobs: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["JobBatchBody"];
+        responses: {
+            200: components["responses"]["JobBatchResult"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["IdempotencyConflict"];
+            413: components["responses"]["BatchTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["BatchRefused"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["ChangeUnavailable"];
@@ -5908,6 +6368,32 @@ export interface operations {
             414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["JobApplicationInvalid"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ChangeUnavailable"];
+        };
+    };
+    batchJobApplications: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["JobApplicationBatchBody"];
+        responses: {
+            200: components["responses"]["JobApplicationBatchResult"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["IdempotencyConflict"];
+            413: components["responses"]["BatchTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["BatchRefused"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["ChangeUnavailable"];
@@ -6500,6 +6986,32 @@ export interface operations {
             414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["PaymentInvalid"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ChangeUnavailable"];
+        };
+    };
+    batchPayments: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["PaymentBatchBody"];
+        responses: {
+            200: components["responses"]["PaymentBatchResult"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["IdempotencyConflict"];
+            413: components["responses"]["BatchTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["BatchRefused"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["ChangeUnavailable"];

@@ -12,16 +12,19 @@ export type OperationId =
   | 'deleteParticipant'
   | 'listTasks'
   | 'createTask'
+  | 'batchTasks'
   | 'getTask'
   | 'updateTask'
   | 'deleteTask'
   | 'listJobs'
   | 'createJob'
+  | 'batchJobs'
   | 'getJob'
   | 'updateJob'
   | 'deleteJob'
   | 'listJobApplications'
   | 'createJobApplication'
+  | 'batchJobApplications'
   | 'getJobApplication'
   | 'updateJobApplication'
   | 'deleteJobApplication'
@@ -37,6 +40,7 @@ export type OperationId =
   | 'getImportErrors'
   | 'listPayments'
   | 'createPayment'
+  | 'batchPayments'
   | 'getPayment'
   | 'updatePayment'
   | 'deletePayment'
@@ -385,6 +389,30 @@ export const operations = {
     batch: null,
     deprecation: null,
   },
+  batchTasks: {
+    method: 'post',
+    path: '/public/v1/tasks/batch',
+    tag: 'Tasks',
+    summary: 'Create and update tasks',
+    access: 'write',
+    permission: null,
+    rateLimit: { limit: 60, windowSeconds: 60 },
+    query: {},
+    sorts: [],
+    filters: {},
+    emits: ['task.created', 'task.updated', 'task.completed'],
+    success: 200,
+    mediaTypes: ['application/json'],
+    files: [],
+    etag: false,
+    location: false,
+    statuses: [200, 400, 401, 403, 409, 413, 414, 415, 422, 429, 500, 503],
+    shownOnce: [],
+    idempotent: true,
+    ifMatch: false,
+    batch: { create: 'createTask', update: 'updateTask', maxBodyBytes: 4194304 },
+    deprecation: null,
+  },
   getTask: {
     method: 'get',
     path: '/public/v1/tasks/{task}',
@@ -535,6 +563,30 @@ export const operations = {
     idempotent: true,
     ifMatch: false,
     batch: null,
+    deprecation: null,
+  },
+  batchJobs: {
+    method: 'post',
+    path: '/public/v1/jobs/batch',
+    tag: 'Jobs',
+    summary: 'Create and update jobs',
+    access: 'write',
+    permission: null,
+    rateLimit: { limit: 60, windowSeconds: 60 },
+    query: {},
+    sorts: [],
+    filters: {},
+    emits: ['job.created', 'job.updated'],
+    success: 200,
+    mediaTypes: ['application/json'],
+    files: [],
+    etag: false,
+    location: false,
+    statuses: [200, 400, 401, 403, 409, 413, 414, 415, 422, 429, 500, 503],
+    shownOnce: [],
+    idempotent: true,
+    ifMatch: false,
+    batch: { create: 'createJob', update: 'updateJob', maxBodyBytes: 4194304 },
     deprecation: null,
   },
   getJob: {
@@ -691,6 +743,30 @@ export const operations = {
     idempotent: true,
     ifMatch: false,
     batch: null,
+    deprecation: null,
+  },
+  batchJobApplications: {
+    method: 'post',
+    path: '/public/v1/job-applications/batch',
+    tag: 'Job applications',
+    summary: 'Create and update job applications',
+    access: 'write',
+    permission: null,
+    rateLimit: { limit: 60, windowSeconds: 60 },
+    query: {},
+    sorts: [],
+    filters: {},
+    emits: ['job_application.created', 'job_application.updated', 'job_application.status_changed'],
+    success: 200,
+    mediaTypes: ['application/json'],
+    files: [],
+    etag: false,
+    location: false,
+    statuses: [200, 400, 401, 403, 409, 413, 414, 415, 422, 429, 500, 503],
+    shownOnce: [],
+    idempotent: true,
+    ifMatch: false,
+    batch: { create: 'createJobApplication', update: 'updateJobApplication', maxBodyBytes: 4194304 },
     deprecation: null,
   },
   getJobApplication: {
@@ -1290,6 +1366,30 @@ export const operations = {
     idempotent: true,
     ifMatch: false,
     batch: null,
+    deprecation: null,
+  },
+  batchPayments: {
+    method: 'post',
+    path: '/public/v1/payments/batch',
+    tag: 'Payments',
+    summary: 'Create and update payments',
+    access: 'write',
+    permission: 'finance',
+    rateLimit: { limit: 60, windowSeconds: 60 },
+    query: {},
+    sorts: [],
+    filters: {},
+    emits: ['payment.created', 'payment.updated', 'payment.paid'],
+    success: 200,
+    mediaTypes: ['application/json'],
+    files: [],
+    etag: false,
+    location: false,
+    statuses: [200, 400, 401, 403, 409, 413, 414, 415, 422, 429, 500, 503],
+    shownOnce: [],
+    idempotent: true,
+    ifMatch: false,
+    batch: { create: 'createPayment', update: 'updatePayment', maxBodyBytes: 4194304 },
     deprecation: null,
   },
   getPayment: {

@@ -5,7 +5,15 @@ import { transaction } from '../../records/database/transaction.ts'
 import { insertWebhook } from '../../records/webhooks.ts'
 import { type Answer, type Client, sharedApp, type TestAccount } from '../helpers.ts'
 import { statusAndFields } from './checks.ts'
-import { type Body, eventsAbout, newParticipant, UNKNOWN_ID } from './new-records.ts'
+import {
+  type Body,
+  eventsAbout,
+  expectSuccess,
+  newApplicationBody,
+  newJob,
+  newParticipant,
+  UNKNOWN_ID,
+} from './new-records.ts'
 
 const MIB = 1024 ** 2
 
@@ -262,7 +270,89 @@ test('webhooks get one delivery for each event, and none for a refused item', as
   expect(deliveries[0].ordering_key).toBe(ada.record.id)
 })
 
+describe('the other resources', () => {
+  interface Kind {
+    path: string
+    /** The fields of a create. Those of a new record by each call. */
+    newBody(): Promise<object>
+    change: object
+    /** The events of the change. */
+    events: string[]
+    /** A field that only a create accepts, with another valid value. */
+    fixed?: () => Promise<object>
+  }
+  const kinds: Kind[] = [
+    {
+      path: '/tasks',
+      newBody: async () => ({ title: 'T', participant_id: (await newParticipant(client)).id }),
+      change: { status: 'completed' },
+      events: ['task.updated', 'task.completed'],
+    },
+    {
+      path: '/jobs',
+      newBody: async () => ({ title: 'J', status: 'open' }),
+      change: { title: 'K' },
+      events: ['job.updated'],
+    },
+    {
+      path: '/job-applications',
+      newBody: () => newApplicationBody(client),
+      change: { status: 'shortlisted' },
+      events: ['job_application.updated', 'job_application.status_changed'],
+      fixed: async () => ({ job_id: (await newJob(client)).id }),
+    },
+    {
+      path: '/payments',
+      newBody: async () => ({
+        participant_id: (await newParticipant(client)).id,
+        amount_minor: 100,
+        currency: 'EUR',
+      }),
+      change: { status: 'paid' },
+      events: ['payment.updated', 'payment.paid'],
+      fixed: async () => ({ participant_id: (await newParticipant(client)).id }),
+    },
+  ]
+
+  test.each(kinds)('$path: create, update and upsert', async ({ path, newBody, ...kind }) => {
+    const body = { ...(await newBody()), external_id: 'a' }
+    const batch = async (...items: object[]): Promise<Body[]> =>
+      (await expectSuccess(client.post(`${path}/batch`, { items }))).results
+    const [created, same] = await batch(
+      { action: 'upsert', data: body },
+      { action: 'upsert', data: body },
+    )
+    expect([created.status, same]).toEqual([201, { status: 200, record: created.record }])
+    const { id } = created.record
+    const [changed, unknown] = await batch(
+      { action: 'update', data: { external_id: 'a', ...kind.change } },
+      { action: 'update', id: UNKNOWN_ID, data: kind.change },
+    )
+    expect(changed).toMatchObject({ status: 200, record: kind.change })
+    expect(unknown).toEqual({ status: 404, message: expect.stringMatching(/^There is no such /) })
+    expect((await client.get(`${path}/${id}`)).body).toEqual(changed.record)
+    expect((await eventsAbout(client, id)).slice(1)).toEqual(kind.events)
+    if (!kind.fixed) return
+    const other = await kind.fixed()
+    const [refused] = await batch({ action: 'upsert', data: { ...body, ...other } })
+    expect(refused).toMatchObject({
+      status: 422,
+      errors: { [String(Object.keys(other))]: ['cannot be changed by an upsert.'] },
+    })
+  })
+})
+
 describe('limits', () => {
+  test('each record may have 40 KiB', async () => {
+    const task = (description: string) => ({ action: 'create', data: { title: 'T', description } })
+    const large = '\u0001'.repeat(6_000)
+    const items = [task(`${large}${'x'.repeat(4_000)}`), task(large), task('\u0001'.repeat(10_000))]
+    const { body } = await client.post('/tasks/batch', { items })
+    expect(body.results.map(({ status }: Body) => status)).toEqual([201, 201, 422])
+    expect(Object.keys(body.results[2].errors)).toEqual(['description'])
+    expect((await client.get('/tasks')).body.meta.total).toBe(2)
+  })
+
   test('100 items are done, and 101 refused', async () => {
     const items = Array.from({ length: 100 }, () => create({ tags: ['a'] }))
     expect(await statusesOf(items)).toEqual(Array(100).fill(201))
