@@ -1,6 +1,7 @@
 /** Runs creates, updates and upserts of one resource in one transaction, for batches and imports. Each
  *  item has the effect and the result of the single operation, except that a refused item has no
  *  effect. */
+import { validate as isUuid } from 'uuid'
 import { InvalidInput } from '../errors.ts'
 import { operations } from '../generated/operations.ts'
 import { params } from '../generated/validators.js'
@@ -8,7 +9,7 @@ import type { Caller } from '../handlers/call.ts'
 import { findChanges } from '../records/changes.ts'
 import type { WriteScope } from '../records/database/scope.ts'
 import type { Quotas } from '../records/quotas.ts'
-import { lockRecords } from '../records/references.ts'
+import { lockRecords, lockReferences } from '../records/references.ts'
 import { emitMany, type NewEvent } from '../webhooks/emit.ts'
 import type { QuotaShare } from './account-quota.ts'
 import { handle, newEmitters } from './handle.ts'
@@ -68,12 +69,27 @@ async function runPass(
   items: Item[],
   isCareful: boolean,
 ): Promise<ItemOutcome[]> {
-  const pass: Pass = { ...context, isCareful, events: [], idsByExternalId: new Map() }
+  const lockedReferences = await lockReferred(context, items)
+  const scope = { ...context.scope, lockedReferences }
+  const pass: Pass = { ...context, scope, isCareful, events: [], idsByExternalId: new Map() }
   await lockTargets(pass, items)
   const outcomes: ItemOutcome[] = []
   for (const item of items) outcomes.push(await runItem(pass, item))
   await emitMany(pass.scope, pass.events, pass.now)
   return outcomes
+}
+
+/** Locks the records that the items refer to, so that no item has to, and the inserts of all items
+ *  are sent together. */
+async function lockReferred({ scope }: ItemContext, items: Item[]): Promise<Set<string>> {
+  const idsIn = (field: string): string[] =>
+    items.map(({ data }) => data[field]).filter((id): id is string => isUuid(id))
+  // An application locks its job for an update, and cannot raise a weaker lock of two transactions.
+  await lockRecords(scope, 'jobs', { ids: idsIn('job_id'), externalIds: [] })
+  return new Set([
+    ...(await lockReferences(scope, 'participants', idsIn('participant_id'))),
+    ...(await lockReferences(scope, 'tasks', idsIn('task_id'))),
+  ])
 }
 
 /** Locks the existing records that the items name, all at once: two transactions with the same

@@ -47,12 +47,25 @@ export async function assertReference(
   table: string,
   id: string | null | undefined,
 ): Promise<void> {
-  if (id === null || id === undefined) return
+  if (id === null || id === undefined || scope.lockedReferences?.has(`${table} ${id}`)) return
   const row: unknown = await scope.rows(table).where({ id }).forKeyShare().first('id')
   if (row !== undefined) return
   const noun = field.replace(/_id$/, '').replaceAll('_', ' ')
   const article = /^[aeiou]/.test(noun) ? 'an' : 'a'
   throw new InvalidInput({ [field]: [`does not name ${article} ${noun} of your account.`] })
+}
+
+/** Locks the records with one of the IDs as `assertReference` does, all at once. Returns them as
+ *  `lockedReferences` of a scope. */
+export async function lockReferences(
+  scope: Scope,
+  table: string,
+  ids: string[],
+): Promise<string[]> {
+  if (ids.length === 0) return []
+  const query = scope.rows(table).whereIn('id', ids.map(toStoredId))
+  const found: string[] = await query.orderBy('id').forKeyShare().pluck('id')
+  return found.map((id) => `${table} ${id}`)
 }
 
 /** A function that turns the violation of the unique index of external IDs into `InvalidInput`, and

@@ -16,6 +16,8 @@ export interface Scope {
   sql: Sql
   /** A query on the account's rows of a table. */
   rows(table: string): Knex.QueryBuilder
+  /** Records that a transaction has locked before it writes references to them: a table and an ID. */
+  lockedReferences?: ReadonlySet<string>
   /** See `findCompleteUntil`. Undefined: the query may read a standby, which is behind. */
   findCompleteUntil?(): Promise<number | undefined>
 }

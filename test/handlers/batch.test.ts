@@ -211,6 +211,24 @@ test('batches at once create each external ID once, and none fails', async () =>
   )
 })
 
+test('batches at once lock the jobs of applications in the same order', async () => {
+  const jobs = [await newJob(client), await newJob(client)]
+  const people = await Promise.all(Array.from({ length: 4 }, () => newParticipant(client)))
+  const answers = await Promise.all(
+    people.map((person, index) => {
+      const items = jobs.map(({ id }) => ({
+        action: 'create',
+        data: { job_id: id, participant_id: person.id },
+      }))
+      return client.post('/job-applications/batch', {
+        items: index % 2 ? items.toReversed() : items,
+      })
+    }),
+  )
+  for (const { body } of answers)
+    expect(body.results.map(({ status }: Body) => status)).toEqual([201, 201])
+})
+
 test('another account is not touched', async () => {
   const other = await newParticipant(await app.newClient(), { external_id: 'theirs' })
   const statuses = await statusesOf([
@@ -354,7 +372,9 @@ describe('limits', () => {
   })
 
   test('100 items are done, and 101 refused', async () => {
-    const items = Array.from({ length: 100 }, () => create({ tags: ['a'] }))
+    // The response is larger than a record may be.
+    const tags = Array.from({ length: 10 }, (_, index) => `${index}`.padEnd(50, 'x'))
+    const items = Array.from({ length: 100 }, () => create({ tags }))
     expect(await statusesOf(items)).toEqual(Array(100).fill(201))
     expect(statusAndFields(await send([...items, create({})]))).toEqual([422, ['items']])
     expect(statusAndFields(await send([]))).toEqual([422, ['items']])
