@@ -3886,7 +3886,7 @@ export interface components {
                  *       "attempt_count": 1,
                  *       "next_attempt_at": null,
                  *       "created_at": "2026-03-02T09:30:00.000Z",
-                 *       "updated_at": "2026-03-02T09:30:00.412Z",
+                 *       "updated_at": "2026-03-02T09:30:00.000Z",
                  *       "attempts": [
                  *         {
                  *           "number": 1,
@@ -3932,7 +3932,7 @@ export interface components {
                  *       "attempt_count": 0,
                  *       "next_attempt_at": "2026-03-02T09:30:00.000Z",
                  *       "created_at": "2026-03-02T09:30:00.000Z",
-                 *       "updated_at": "2026-03-02T09:30:00.412Z"
+                 *       "updated_at": "2026-03-02T09:30:00.000Z"
                  *     }
                  */
                 "application/json": components["schemas"]["Delivery"];
@@ -3962,7 +3962,7 @@ export interface components {
                  *       "attempt_count": 1,
                  *       "next_attempt_at": null,
                  *       "created_at": "2026-03-02T09:30:00.000Z",
-                 *       "updated_at": "2026-03-02T09:30:00.412Z"
+                 *       "updated_at": "2026-03-02T09:30:00.000Z"
                  *     }
                  */
                 "application/json": components["schemas"]["Delivery"];
@@ -3994,7 +3994,7 @@ export interface components {
                  *           "attempt_count": 1,
                  *           "next_attempt_at": null,
                  *           "created_at": "2026-03-02T09:30:00.000Z",
-                 *           "updated_at": "2026-03-02T09:30:00.412Z"
+                 *           "updated_at": "2026-03-02T09:30:00.000Z"
                  *         }
                  *       ],
                  *       "meta": {

@@ -25,7 +25,7 @@ export function findWrongRows(contract: Contract): Finding[] {
 
 /** Fields with `x-shown-once` that cannot be null in later responses. */
 export function findNeverHidden(contract: Contract): Finding[] {
-  return contract.operations.flatMap((operation) => {
+  const findings = contract.operations.flatMap((operation) => {
     const { properties = {} } = responseSchema(contract, operation)
     return listShownOnce(contract, operation)
       .filter((name) => !properties[name]?.nullable)
@@ -34,6 +34,8 @@ export function findNeverHidden(contract: Contract): Finding[] {
         problem: `${name} has x-shown-once: add nullable: true, because later responses have null`,
       }))
   })
+  // Several operations share a schema.
+  return [...new Map(findings.map((finding) => [finding.problem, finding])).values()]
 }
 
 /** Operations whose parameter `include` has other options than `include` of `x-record`, which must name

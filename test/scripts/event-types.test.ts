@@ -44,9 +44,10 @@ test('an event type is written in four places, and generate adds the lists', {
     /^wrote openapi\.yaml\nwrote asyncapi\.yaml\nwrote generated\//,
   )
   const [openapi = '', complete = ''] = await read()
+  const inList = ['        - participant.archived', '        - A participant was archived.']
   expect(addedLines(openapiByHand, openapi)).toEqual([
-    '        - participant.archived',
-    '        - A participant was archived.',
+    // EventTypeName, WebhookEventType and DeliveredEventType
+    ...[...inList, ...inList, ...inList],
     "          participant.archived: '#/components/schemas/ParticipantEvent'",
     '        - A participant was archived.',
   ])

@@ -227,12 +227,10 @@ export const CASES: Case[] = [
   },
   {
     name: 'a field that is shown once and cannot be null',
-    change: [
-      'nullable: true\n          x-shown-once: true\n          description: The signing',
-      'x-shown-once: true\n          description: The signing',
-    ],
+    change: ['has_next_secret:\n', 'has_next_secret:\n          x-shown-once: true\n'],
+    after: '    Webhook:\n      type: object',
     line: '',
-    want: 'shown-once — secret has x-shown-once: add nullable: true, because later responses have null',
+    want: 'shown-once — has_next_secret has x-shown-once: add nullable: true, because later responses have null',
   },
   {
     name: 'a value for tests that its schema refuses',
