@@ -37,6 +37,10 @@ test('a request above the limit waits for two seconds, and then gets 429', async
   const account = await app.newAccount()
   const [one, other] = [await beginRequest(account), await beginRequest(account)]
   const otherKey = await app.newKey(account)
+  await until('both requests are in progress', async () => {
+    const status = await Promise.race([statusOf(account), delay(200)])
+    return status === undefined
+  })
   const startedAt = performance.now()
   const { status, headers, body } = await app.as({ key: otherKey }).get('/participants')
   expect(performance.now() - startedAt).toBeGreaterThanOrEqual(1_990)
