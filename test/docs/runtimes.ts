@@ -81,8 +81,9 @@ export function formatTestName(runtime: Language): string {
 export function run(
   [command = '', ...args]: string[],
   environment: Record<string, string>,
+  cwd?: string,
 ): Promise<{ status: number | null; stdout: string; stderr: string }> {
-  return outputOf(spawn(command, args, { env: { ...process.env, ...environment } }))
+  return outputOf(spawn(command, args, { cwd, env: { ...process.env, ...environment } }))
 }
 
 /** Resolves when the process has exited. */

@@ -27,6 +27,7 @@ const NAVIGATION_ORDER = [
   'webhooks',
   'delivery',
   'catching-up',
+  'cookbook',
 ]
 
 /** Returns the guides in the order of the navigation. */
