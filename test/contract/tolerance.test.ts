@@ -97,14 +97,18 @@ describe('a parameter with several values', () => {
   })
   const ids = [UNKNOWN_ID, UNKNOWN_ID.replace(/.$/, '2')]
   test.each(lists)('$id: $name may be repeated and bracketed', async ({ id, name }) => {
-    const path = fillPath(pathOf(id), await createOneOfEach(client))
+    // The parameters are checked before the record, so an unknown one is enough.
+    const path = pathOf(id).replace(/\{.*\}/, UNKNOWN_ID)
     const { errors } = (await client.get(`${path}?${name}=bogus`)).body
-    const choices = / one of (.+)\.$/.exec(errors?.[name]?.[0])?.[1]?.split(', ') ?? ids
-    const options = choices.filter((choice) => !choice.startsWith('-'))
+    const choices = / one of (.+)\.$/.exec(errors?.[name]?.[0])?.[1]?.split(', ')
+    const { sorts, filters } = operationOf(id)
+    const filter = /^filter\[(.+)\]$/.exec(name)?.[1] ?? ''
+    const options = name === 'sort' ? sorts : (filters[filter]?.options ?? choices ?? ids)
     expect(options).not.toEqual([])
     for (const spelling of [name, `${name}[]`]) {
       const query = options.slice(0, 2).map((option) => `${spelling}=${option}`)
-      expect((await client.get(`${path}?${query.join('&')}`)).status).toBe(200)
+      const { status } = await client.get(`${path}?${query.join('&')}`)
+      expect(status).toBe(path === pathOf(id) ? 200 : 404)
     }
   })
 
