@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import { findItemSchema, type ListWords, readListWords } from '../../words/lists.ts'
+import { readPointer } from '../../words/read.ts'
 import { ContractBroken, show } from '../contract-broken.ts'
 import { type Check, newRequest, parameterSchema, preparePath, type Run } from '../run.ts'
 
@@ -33,13 +34,15 @@ async function assertSelected(
   const names = [fields?.always.slice(1), ...Object.values(query).flat()]
   const select = (record: JsonObject): JsonObject =>
     Object.fromEntries(Object.entries(record).filter(([name]) => names.includes(name)))
-  const whole = plain.json as JsonObject
-  const key = items.slice(1)
-  const expected = findItemSchema(run.contract, operation)
-    ? { ...whole, [key]: (whole[key] as JsonObject[]).map(select) }
-    : select(whole)
-  if (!isDeepStrictEqual(json, expected))
-    throw new ContractBroken('list_contents', request, `has ${show(json)}, not ${show(expected)}`)
+  const isList = findItemSchema(run.contract, operation) !== undefined
+  const recordsOf = (body: unknown) => (isList ? readPointer(body, items) : [body]) as JsonObject[]
+  const [records, expected] = [recordsOf(json), recordsOf(plain.json).map(select)]
+  if (!isDeepStrictEqual(records, expected))
+    throw new ContractBroken(
+      'list_contents',
+      request,
+      `has ${show(records)}, not ${show(expected)}`,
+    )
   if (headers.get('etag') !== plain.headers.get('etag'))
     throw new ContractBroken(
       'list_contents',
