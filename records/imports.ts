@@ -3,7 +3,7 @@ import type { components } from '../generated/openapi.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { endJob, FILE_DAYS, type FileJobLease, leaseRow, renewLease } from './file-jobs.ts'
-import { lowestIdAt, newId } from './ids.ts'
+import { lowestIdAt } from './ids.ts'
 import { UNFINISHED_FILE_JOBS } from './index-predicates.ts'
 import { type Listing, toNullableTimestamp, toTimestamp } from './list.ts'
 import { daysBefore, type RemovalRun, removeRows } from './removal-run.ts'
@@ -172,19 +172,9 @@ export async function findUpload(
   return row?.bytes ? { id, byteSize: Number(row.bytes) } : undefined
 }
 
-/** The ID under which a new import can use the upload: its own, or that of a copy if an import has it,
- *  such as a dry run. */
-export async function prepareUpload(scope: Scope, id: string): Promise<string> {
-  const isTaken = await scope.rows('imports').where({ id }).first('id')
-  if (!isTaken) return id
-  const copyId = newId()
-  await scope.sql.raw(
-    `insert into import_chunks (account_id, import_id, kind, position, bytes)
-      select account_id, ?, kind, position, bytes from import_chunks
-      where account_id = ? and import_id = ? and kind = 'upload'`,
-    [copyId, scope.accountId, id],
-  )
-  return copyId
+/** Whether an import has the upload, such as a dry run. */
+export async function isUploadTaken(scope: Scope, id: string): Promise<boolean> {
+  return (await scope.rows('imports').where({ id }).first('id')) !== undefined
 }
 
 /** The fields that an import's request named for the columns. */

@@ -9,6 +9,7 @@ import { deploys } from './deploys.ts'
 import { drain } from './drain.ts'
 import { footprint } from './footprint.ts'
 import { horizon } from './horizon.ts'
+import { imports } from './imports.ts'
 import { inputs } from './inputs.ts'
 import { isolation } from './isolation.ts'
 import { latency } from './latency.ts'
@@ -63,6 +64,10 @@ const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: st
   console: {
     run: consolePages,
     about: 'the lists of the console with a million requests and deliveries',
+  },
+  imports: {
+    run: imports,
+    about: 'the rate and the memory of an import of 100,000 rows, compared with single creates',
   },
   regenerate: {
     run: regenerate,

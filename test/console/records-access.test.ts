@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { resources } from '../../generated/resources.ts'
 import type { Permission, Permissions } from '../../records/users.ts'
 import { newCompleteExport } from '../handlers/export-helpers.ts'
+import { importFile } from '../handlers/import-helpers.ts'
 import {
   newApplication,
   newJob,
@@ -39,6 +40,7 @@ async function newLinkedRecords(client: Client): Promise<Record<string, string>>
     'job-applications': application.id,
     payments: payment.id,
     exports: await newCompleteExport(app, client, { resource: 'participants' }),
+    imports: (await importFile(app, client, 'mode=create', 'full_name\n')).record.id,
   }
 }
 
@@ -60,7 +62,7 @@ const ACTIONS = [
     method: 'get',
     to: (id: string) => `/${id}/file`,
     needs: 'read',
-    exists: (slug: string) => slug === 'exports',
+    exists: (slug: string) => slug === 'exports' || slug === 'imports',
     status: 200,
   },
   {
@@ -68,7 +70,7 @@ const ACTIONS = [
     method: 'get',
     to: () => '/new',
     needs: 'write',
-    exists: has('create'),
+    exists: hasForm,
     status: 200,
   },
   {
@@ -76,7 +78,7 @@ const ACTIONS = [
     method: 'post',
     to: () => '/new',
     needs: 'write',
-    exists: has('create'),
+    exists: hasForm,
     status: 422,
   },
   {
@@ -105,6 +107,11 @@ const ACTIONS = [
   },
 ] as const
 
+/** The form of imports has a file, and not the fields of a JSON body. */
+function hasForm(slug: string): boolean {
+  return slug === 'imports' || has('create')(slug)
+}
+
 function has(operation: 'create' | 'update' | 'delete') {
   return (slug: string): boolean => resourceBySlug(slug).operations[operation] !== null
 }
@@ -116,16 +123,17 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
     it.each(levels)(
       `with the permission %s in ${module}: only the URLs, navigation entries and buttons of that level`,
       async (level) => {
-        // The file of the export also needs the permission for participants.
+        // The files of the export and of the import also need the permission for participants.
         const visits = await memberWith(app, owner.account, {
-          ...(slug === 'exports' && { participants: 'read' }),
+          ...(/^(exports|imports)$/.test(slug) && { participants: 'read' }),
           [module]: level,
         })
         const isAllowed = (needs: Permission): boolean =>
           levels.indexOf(level) >= levels.indexOf(needs)
         for (const { name, method, to, needs, exists, status: expected } of ACTIONS) {
           const { status } = await visits[method](`/records/${slug}${to(records[slug] ?? '')}`)
-          expect([name, status]).toEqual([name, exists(slug) && isAllowed(needs) ? expected : 404])
+          const permitted = slug === 'imports' && name === 'create' ? 415 : expected
+          expect([name, status]).toEqual([name, exists(slug) && isAllowed(needs) ? permitted : 404])
         }
         const home = await visits.get('/me')
         expect(home.text.includes(`href="/console/records/${slug}"`)).toBe(isAllowed('read'))

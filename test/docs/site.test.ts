@@ -147,8 +147,8 @@ describe('the documentation', () => {
     }
     const listFields = ({ requestBody }: Json): string[] => {
       if (requestBody === undefined) return []
-      const { schema } = resolve(requestBody).content['application/json']
-      return Object.keys(resolve(schema).properties)
+      const { schema } = resolve(requestBody).content['application/json'] ?? {}
+      return schema === undefined ? [] : Object.keys(resolve(schema).properties)
     }
     for (const item of Object.values<Json>(paths))
       for (const operation of Object.values<Json>(item)) {

@@ -1,11 +1,14 @@
 /** Imports: their files, their rows, and the work that does them. */
 import { describe, expect, test } from 'vitest'
+import { resources } from '../../generated/resources.ts'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { listDueIds } from '../../records/file-jobs.ts'
 import { leaseImport } from '../../records/imports.ts'
 import { setQuota } from '../../records/quotas.ts'
 import { type Client, sharedApp } from '../helpers.ts'
+import { runHousekeeping } from '../housekeeping.ts'
+import { newBody } from '../resources.ts'
 import { CSV, countsOf, doImport, importFile, NDJSON, sendFile } from './import-helpers.ts'
 import { eventsAbout } from './new-records.ts'
 
@@ -106,6 +109,22 @@ describe('createImport', () => {
     expect(countsOf(missing.record)).toEqual([0, 1, 0, 1])
     expect(missing.refused).toContain('2,There is no such participant.,none,N')
   })
+
+  test.each(resources.filter(({ operations }) => operations.update !== null))(
+    '$slug: rows are created, unchanged and updated by external_id',
+    async ({ slug, type }) => {
+      const client = await app.newClient()
+      const query = `resource=${slug.replaceAll('-', '_')}&mode=upsert`
+      const row = { ...(await newBody(client, type)), external_id: 'x' }
+      const send = async (fields: object) =>
+        (await importFile(app, client, query, JSON.stringify({ ...row, ...fields }), NDJSON)).record
+      expect(countsOf(await send({}))).toEqual([1, 0, 0, 0])
+      expect(countsOf(await send({}))).toEqual([0, 0, 1, 0])
+      const status = { payment: 'paid', job_application: 'shortlisted', job: 'closed' }[type]
+      const fields = status ? { status } : { status: type === 'task' ? 'completed' : 'archived' }
+      expect(countsOf(await send(fields))).toEqual([0, 1, 0, 0])
+    },
+  )
 
   test('columns replace the header line; - leaves one out', async () => {
     const client = await app.newClient()
@@ -267,6 +286,18 @@ describe('permissions', () => {
     expect(countsOf((await importFile(app, owner, query, file)).record)).toEqual([1, 0, 0, 0])
   })
 
+  test('lists imports by status, resource and time', async () => {
+    const client = await app.newClient()
+    const { record } = await importFile(app, client, 'mode=create', 'full_name\nAda')
+    const { body: queued } = await sendFile(client, 'resource=tasks&mode=create', 'title\nCall')
+    const ids = async (query: string): Promise<string[]> =>
+      (await client.get(`/imports?${query}`)).body.data.map(({ id }: { id: string }) => id)
+    expect(await ids('filter[status]=queued,failed')).toEqual([queued.id])
+    expect(await ids('filter[resource]=participants')).toEqual([record.id])
+    expect(await ids('sort=-created_at')).toEqual([queued.id, record.id])
+    expect(await ids('sort=-completed_at')).toEqual([record.id, queued.id])
+  })
+
   test('another account sees and changes nothing', async () => {
     const [client, other] = [await app.newClient(), await app.newClient()]
     const { record } = await importFile(app, client, 'mode=create', 'full_name\nAda')
@@ -349,6 +380,30 @@ describe('the work', () => {
     await doImport(app, body.id)
     const found = await app.db.read('imports').where({ id: body.id }).first()
     expect(found).toMatchObject({ status: 'failed', created_count: 0 })
+  })
+
+  test('uploads are removed within the hour, and files of refused rows after a week', async () => {
+    const client = await app.newClient()
+    const { record } = await importFile(app, client, 'mode=create', 'full_name\nAda')
+    const { record: tried } = await importFile(
+      app,
+      client,
+      'mode=create&dry_run=true',
+      'full_name\nA',
+    )
+    const { body: queued } = await sendFile(client, 'mode=create', 'full_name\nA')
+    const kinds = async (id: string): Promise<string[]> =>
+      (await app.db.read('import_chunks').where({ import_id: id }).pluck('kind')).toSorted()
+    const removeAfter = (hours: number) =>
+      runHousekeeping(app, 'hour', { now: () => new Date(Date.now() + hours * 60 * 60 * 1000) })
+    await removeAfter(2)
+    expect(await kinds(record.id)).toEqual(['errors'])
+    expect(await kinds(tried.id)).toEqual(['errors', 'upload'])
+    expect(await kinds(queued.id)).toEqual(['upload'])
+    await client.delete(`/imports/${queued.id}`)
+    await removeAfter(7 * 24 + 2)
+    for (const { id } of [record, tried, queued]) expect(await kinds(id)).toEqual([])
+    expect((await client.get(`/imports/${record.id}`)).status).toBe(200)
   })
 
   test('the file of refused rows: 409 before the end, 410 after a week', async () => {

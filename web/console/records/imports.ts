@@ -6,7 +6,7 @@ import { LEFT_OUT, readSample, writableFields } from '../../../operations/import
 import {
   findImportedColumns,
   findUpload,
-  prepareUpload,
+  isUploadTaken,
   readImportFile,
 } from '../../../records/imports.ts'
 import type { User } from '../../../records/users.ts'
@@ -215,11 +215,11 @@ async function startImport(visit: Visit): Promise<PageResult> {
   const upload = await findUpload(scope, params.upload ?? '')
   if (upload === undefined) return fileGone()
   try {
-    const body = {
-      id: await visit.change((trx) => prepareUpload(trx, upload.id)),
-      byteSize: upload.byteSize,
-      mediaType: isCsv ? 'text/csv' : 'application/x-ndjson',
-    }
+    const mediaType = isCsv ? 'text/csv' : 'application/x-ndjson'
+    // A dry run keeps its file, so another import gets a copy.
+    const body = (await isUploadTaken(scope, upload.id))
+      ? await visit.storeFile({ mediaType, content: readImportFile(scope, upload.id, 'upload') })
+      : { ...upload, mediaType }
     const idempotency = formRequest(visit)
     const { id } = (await visit.call('createImport', { query, body, idempotency })) as Item
     return redirect(`${LIST_PATH}/${id}`, 'Import started.')

@@ -202,12 +202,18 @@ function fileLink({ resource, visit }: List, item: Item): Content {
 /** A text field that permits more characters has no column. */
 const MAX_COLUMN_CHARACTERS = 500
 
+/** Columns that would make the table wider than the page. */
+const HIDDEN_COLUMNS: Record<string, string[]> = {
+  imports: ['format', 'created_count', 'updated_count', 'unchanged_count', 'byte_size'],
+}
+
 function listColumns({ resource, operation: { sorts, filters } }: List): [string, Schema][] {
   const { creation, change } = resource
   const writable = { ...creation?.properties, ...change?.properties }
   const isInQuery = (name: string): boolean => sorts.includes(name) || name in filters
   return recordFields(resource).filter(([name, schema]) => {
     if (name === 'id' || schema.properties || schema.additionalProperties) return false
+    if (HIDDEN_COLUMNS[resource.slug]?.includes(name)) return false
     if (name in writable) return (writable[name]?.maxLength ?? 0) <= MAX_COLUMN_CHARACTERS
     return isInQuery(name) || schema.type === 'integer' || schema.enum !== undefined
   })

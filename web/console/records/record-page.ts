@@ -105,10 +105,8 @@ function partName(
   return typeof value === 'number' ? count(value) : String(value ?? '')
 }
 
-function recordActions({ user, now }: Visit, resource: Resource, item: Item): Content {
-  const isDryRun = item.dry_run === true && isFileReady(resource, item, now)
+function recordActions({ user }: Visit, resource: Resource, item: Item): Content {
   return [
-    isDryRun && canImport(user) && buttonLink(importRowsLink(item), 'Import the rows', 'primary'),
     canPerform(user, resource, 'update') &&
       buttonLink(resourcePath(resource, item.id, 'edit'), 'Edit'),
     canPerform(user, resource, 'delete') &&
@@ -140,15 +138,19 @@ async function recordCard(
         }),
       ],
     )
-  const canDownload = isFileReady(resource, item, visit.now) && canViewExported(visit.user, item)
-  const fileLink =
-    canDownload && buttonLink(resourcePath(resource, item.id, 'file'), 'Download', 'primary')
+  const hasFile = isFileReady(resource, item, visit.now) && canViewExported(visit.user, item)
+  const isTried = hasFile && item.dry_run === true && canImport(visit.user)
+  const fileLabel = 'refused_count' in item ? 'Download refused rows' : 'Download'
+  const links = [
+    hasFile && buttonLink(resourcePath(resource, item.id, 'file'), fileLabel, 'primary'),
+    isTried && buttonLink(importRowsLink(item), 'Import the rows', 'primary'),
+  ]
   const attributes =
     isExportRunning(resource, item) &&
     reloadEvery(EXPORT_REFRESH_SECONDS, `/console${resourcePath(resource, item.id)}`, 'record')
   return html`<div id="record"${attributes}>
     ${attributes && (await exportProgress(visit, item))}
-    ${card('Details', facts(rows), fileLink)}
+    ${card('Details', facts(rows), links)}
     ${tableFields.map(([name, schema]) =>
       valuesCard(name, schema, item[name] as unknown[], context),
     )}
