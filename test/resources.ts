@@ -410,6 +410,9 @@ export async function createOneOfEach(client: Client): Promise<Record<string, st
   const ids: Record<string, string> = {}
   for (const { type } of orderedResources()) ids[type] = (await newRecord(client, type)).id
   ids.event = (await client.get('/events?page[size]=1')).body.data[0].id
+  // An account may have 50 webhooks, and tests call this more often.
+  for (const { id } of (await client.get('/webhooks?page[size]=100')).body.data)
+    await client.delete(`/webhooks/${id}`)
   const webhook = await newWebhook(client, 'export.failed')
   return { ...ids, webhook: webhook.id, ...(await newWebhookRecords(client, webhook)) }
 }
