@@ -3151,18 +3151,18 @@ export interface components {
                  * @example {
                  *       "results": [
                  *         {
-                 *           "status": 201,
+                 *           "status": 200,
                  *           "record": {
                  *             "id": "019cade2-11c0-7d28-8b41-7c2e6f4d1a53",
                  *             "job_id": "019cade2-11c0-7a16-b7d9-6e1f5c3a9d02",
                  *             "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
-                 *             "status": "submitted",
+                 *             "status": "shortlisted",
                  *             "answers": {
                  *               "speaks_french": true,
                  *               "years": 5
                  *             },
                  *             "screening_outcome": "meets_all",
-                 *             "external_id": "ats-21-1815",
+                 *             "external_id": null,
                  *             "created_at": "2026-03-02T09:30:00.000Z",
                  *             "updated_at": "2026-03-02T09:30:00.000Z"
                  *           }
@@ -3567,7 +3567,7 @@ export interface components {
                  *             "status": "pending",
                  *             "note": "Travel costs",
                  *             "paid_at": null,
-                 *             "external_id": "invoice-99",
+                 *             "external_id": null,
                  *             "created_at": "2026-03-02T09:30:00.000Z",
                  *             "updated_at": "2026-03-02T09:30:00.000Z"
                  *           }
@@ -5111,15 +5111,10 @@ export interface components {
                  * @example {
                  *       "items": [
                  *         {
-                 *           "action": "upsert",
+                 *           "action": "update",
+                 *           "id": "019cade2-11c0-7d28-8b41-7c2e6f4d1a53",
                  *           "data": {
-                 *             "job_id": "019cade2-11c0-7a16-b7d9-6e1f5c3a9d02",
-                 *             "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
-                 *             "answers": {
-                 *               "speaks_french": true,
-                 *               "years": 5
-                 *             },
-                 *             "external_id": "ats-21-1815"
+                 *             "status": "shortlisted"
                  *           }
                  *         }
                  *       ]
@@ -5233,13 +5228,12 @@ export interface components {
                  * @example {
                  *       "items": [
                  *         {
-                 *           "action": "upsert",
+                 *           "action": "create",
                  *           "data": {
                  *             "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
                  *             "amount_minor": 12500,
                  *             "currency": "EUR",
-                 *             "note": "Travel costs",
-                 *             "external_id": "invoice-99"
+                 *             "note": "Travel costs"
                  *           }
                  *         }
                  *       ]

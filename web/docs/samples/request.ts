@@ -48,7 +48,7 @@ export function exampleRequest(api: Api, operation: ApiOperation, baseUrl: strin
   const { method, path, parameters, files } = operation
   const [file] = files
   const pathValues = listPathValues(api, operation)
-  const references = listReferences(api, operation)
+  const body = exampleBody(api, operation)
   return {
     method,
     baseUrl,
@@ -58,12 +58,13 @@ export function exampleRequest(api: Api, operation: ApiOperation, baseUrl: strin
       .filter((parameter) => parameter.in === 'query' && parameter.example !== undefined)
       .map(({ name, example }) => [name, example]),
     isKeyed: parameters.some(({ name }) => name === 'Idempotency-Key'),
-    body: file?.example ?? withReferences(repeatableExample(operation), references),
+    body: file?.example ?? body.value,
     mediaType: file?.mediaType ?? JSON_TYPE,
     responseFormat: formatOf(operation),
-    variables: [...pathValues, ...references]
-      .map(([, value]) => value)
-      .filter((value) => value instanceof IdVariable),
+    variables: [
+      ...pathValues.map(([, value]) => value).filter((value) => value instanceof IdVariable),
+      ...body.variables,
+    ],
     createdVariable: findCreatedVariable(api, operation),
   }
 }
@@ -116,10 +117,50 @@ function listPathValues(api: Api, { path, parameters }: ApiOperation): SampleReq
   })
 }
 
-/** The fields of the body's example that refer to records, with the variables for these records. */
-function listReferences(api: Api, { body }: ApiOperation): [field: string, variable: IdVariable][] {
+interface ExampleBody {
+  value: unknown
+  variables: IdVariable[]
+}
+
+function exampleBody(api: Api, operation: ApiOperation): ExampleBody {
+  const { source, path } = operation.place
+  const words = valueAt(source.root, [...path, 'x-batch']) as
+    | { create: string; update: string }
+    | undefined
+  const find = (id: string | undefined) => api.operations.find((one) => one.id === id)
+  const [create, update] = [find(words?.create), find(words?.update)]
+  if (create && update) return batchBody(api, operation, { create, update })
+  const references = listReferences(api, operation, operation.body?.example)
+  const value = withReferences(repeatableExample(operation), references)
+  return { value, variables: references.map(([, variable]) => variable) }
+}
+
+/** Each item with variables for its ID and its references. */
+function batchBody(
+  api: Api,
+  { body }: ApiOperation,
+  { create, update }: { create: ApiOperation; update: ApiOperation },
+): ExampleBody {
+  const variables: IdVariable[] = []
+  const { items = [] } = (body?.example ?? {}) as { items?: { id?: unknown; data: object }[] }
+  const written = items.map(({ id, data, ...item }) => {
+    const [parameter = ''] = parameterNames(update.path)
+    const record = id === undefined ? undefined : (findVariable(api, parameter) ?? id)
+    const references = listReferences(api, create, data)
+    const own = [record, ...references.map(([, variable]) => variable)]
+    variables.push(...own.filter((value) => value instanceof IdVariable))
+    return { ...item, ...(record ? { id: record } : {}), data: withReferences(data, references) }
+  })
+  return { value: { items: written }, variables }
+}
+
+/** The fields of the example that refer to records, with the variables for these records. */
+function listReferences(
+  api: Api,
+  { body }: ApiOperation,
+  example: unknown,
+): [field: string, variable: IdVariable][] {
   const { properties = {} } = body ? api.follow(body.schema.value) : {}
-  const { example } = body ?? {}
   return Object.entries(properties).flatMap(([field, schema]) => {
     const recordType = api.follow(schema)['x-refers-to']
     const variable = typeof recordType === 'string' ? findVariable(api, recordType) : undefined
