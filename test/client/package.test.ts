@@ -116,13 +116,13 @@ describe('the package', () => {
     'compiles with the documented code, and not with mistakes: %s %s',
     { timeout: TIMEOUT_MS },
     async (...moduleOptions) => {
-      const [calls = '', lists = '', errors = '', webhooks = '', ...others] =
+      const [calls = '', batches = '', lists = '', errors = '', webhooks = '', ...others] =
         await codeIn('client/README.md')
       expect(others).toEqual([])
       const guide = await codeIn('docs/guides/typescript.md')
       expect(guide).toHaveLength(2)
       const files = {
-        'shown.ts': [calls, lists, errors].join('\n'),
+        'shown.ts': [calls, batches, lists, errors].join('\n'),
         'receiver.ts': webhooks,
         'guide-0.ts': guide[0],
         'guide-1.ts': guide[1],
