@@ -4,7 +4,7 @@ import type { Contract } from '../model/contract.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
-import { readWord } from './read.ts'
+import { readPointer, readWord } from './read.ts'
 
 /** `x-lists`. A pointer is a JSON Pointer into a response or a record. */
 export interface ListWords {
@@ -107,4 +107,14 @@ export function listFilters({ parameters }: Operation): FilterParameter[] {
     const filter = readWord<Filter>(parameter.place, 'x-filter')
     return filter === undefined ? [] : [{ ...filter, parameter }]
   })
+}
+
+/** The text of a response without the time until which a list is complete: each response has another. */
+export function stableText(
+  contract: Contract,
+  { text, json }: { text: string; json: unknown },
+): string {
+  const pointer = readListWords(contract)?.complete_until
+  const until = pointer && readPointer(json, pointer)
+  return typeof until === 'string' ? text.replaceAll(until, '') : text
 }

@@ -83,8 +83,13 @@ function inlineMedia({ sources }: Contract, media: MediaType | null | undefined)
   return media ? inlineReferences(sources, media.schema) : {}
 }
 
+/** The words of the schema of a record. */
+export function wordsOfRecord(schema: Schema | undefined): RecordWords {
+  return (schema?.['x-record'] ?? {}) as RecordWords
+}
+
 export function readRecordWords(contract: Contract, operation: Operation): RecordWords {
-  return (responseSchema(contract, operation)['x-record'] ?? {}) as RecordWords
+  return wordsOfRecord(responseSchema(contract, operation))
 }
 
 export function meetsCondition(record: Record<string, unknown>, condition: Condition): boolean {

@@ -7,7 +7,7 @@ import type { Operation } from '../../model/operations.ts'
 import { type ExportFileWords, readExportFileWords } from '../../words/export-files.ts'
 import { findItemSchema } from '../../words/lists.ts'
 import { readPointer } from '../../words/read.ts'
-import { readRecordWords, requestSchema } from '../../words/records.ts'
+import { readRecordWords, requestSchema, wordsOfRecord } from '../../words/records.ts'
 import { ContractBroken, show } from '../contract-broken.ts'
 import { collectionOf, findOperation } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
@@ -53,7 +53,9 @@ export async function* exportFileChecks(run: Run, operation: Operation): AsyncGe
   const create = findOperation(contract, 'post', collectionOf(itemPath))
   const get = findOperation(contract, 'get', itemPath)
   if (!words || !create || !get) return
-  const formats = (requestSchema(contract, create).properties?.[words.format]?.enum ?? []).filter(
+  const { properties = {} } = requestSchema(contract, create)
+  const maxFilters = properties[words.filters]?.maxProperties
+  const formats = (properties[words.format]?.enum ?? []).filter(
     (format) => !words.binary.includes(String(format)),
   )
   for (const [resource, id] of Object.entries(words.lists)) {
@@ -63,14 +65,15 @@ export async function* exportFileChecks(run: Run, operation: Operation): AsyncGe
     const seeding = { texts: TEXTS, count: RECORDS }
     const { earlier } = await createSeeds(run, listed, listed.path, seeding)
     const list = new ListUnderTest(run, listed)
-    const fields = Object.keys(schema.properties ?? {})
+    const { include = {} } = wordsOfRecord(schema)
+    const fields = Object.keys(schema.properties ?? {}).filter((name) => !(name in include))
     const test = { run, operation, create, get, words, resource, list, fields }
     const selections: Selection[] = [
       ...formats.map((format) => ({ format, filterings: [] })),
       { format: words.csv[0], filterings: [], columns: [fields.at(-1) ?? '', fields[0] ?? ''] },
       ...chooseFilters(list, await list.readAll(), earlier).map((filterings) => ({
         format: formats.at(-1),
-        filterings,
+        filterings: filterings.slice(0, maxFilters),
       })),
     ]
     for (const selection of selections) {

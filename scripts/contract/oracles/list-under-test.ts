@@ -15,7 +15,7 @@ import {
   readSort,
 } from '../../words/lists.ts'
 import { readField, readPointer } from '../../words/read.ts'
-import { readRecordWords } from '../../words/records.ts'
+import { readRecordWords, wordsOfRecord } from '../../words/records.ts'
 import { assertStatus, ContractBroken, show } from '../contract-broken.ts'
 import { findItemOperation } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
@@ -322,7 +322,7 @@ export class ListUnderTest {
   /** Calls `create`, and throws unless the time of the new record is at or after the time until which
    *  the list was complete before. */
   async assertCompleteUntil(create: () => Promise<{ ids: string[] }>): Promise<void> {
-    const { created } = readRecordWords(this.#run.contract, this.operation)
+    const { created } = wordsOfRecord(findItemSchema(this.#run.contract, this.operation))
     const { json } = (await this.#read({})).response
     const until = Date.parse(String(readPointer(json, this.words.complete_until ?? '')))
     const { ids } = await create()
