@@ -411,15 +411,17 @@ export async function createOneOfEach(client: Client): Promise<Record<string, st
   for (const { type } of orderedResources()) ids[type] = (await newRecord(client, type)).id
   ids.event = (await client.get('/events?page[size]=1')).body.data[0].id
   // An account may have 50 webhooks, and tests call this more often.
-  for (const { id } of (await client.get('/webhooks?page[size]=100')).body.data)
-    await client.delete(`/webhooks/${id}`)
+  for (const { id, url } of (await client.get('/webhooks?page[size]=100')).body.data)
+    if (url === WEBHOOK_URL) await client.delete(`/webhooks/${id}`)
   const webhook = await newWebhook(client, 'export.failed')
   return { ...ids, webhook: webhook.id, ...(await newWebhookRecords(client, webhook)) }
 }
 
+const WEBHOOK_URL = 'https://example.com/'
+
 /** A webhook for the events of one type. */
 const newWebhook = (client: Client, type: string): Promise<Body> =>
-  expectSuccess(client.post('/webhooks', { url: 'https://example.com/', event_types: [type] }))
+  expectSuccess(client.post('/webhooks', { url: WEBHOOK_URL, event_types: [type] }))
 
 /** The IDs of a delivery of the webhook, and of a bulk job. */
 async function newWebhookRecords(
