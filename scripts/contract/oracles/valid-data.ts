@@ -10,7 +10,7 @@ import { requestSchema } from '../../words/records.ts'
 import { fieldErrors, findRule, readMaxRecordBytes } from '../../words/refusals.ts'
 import { ContractBroken, shorten } from '../contract-broken.ts'
 import { randomCheck } from '../random-check.ts'
-import type { ReceivedResponse } from '../request.ts'
+import { MAX_URL_BYTES, type ReceivedResponse, type Request } from '../request.ts'
 import {
   type Check,
   type Input,
@@ -72,6 +72,7 @@ async function sendValid(run: Run, operation: Operation, input: Input): Promise<
     status === operation.success.status ||
     (status === 304 && 'If-None-Match' in request.headers) ||
     (status === 412 && 'If-Match' in request.headers) ||
+    (status === 414 && isTooLong(request)) ||
     (status === 422 && (isTooLarge(run, input) || coverRefusals(run, operation, response)))
   if (!isFine)
     throw new ContractBroken(
@@ -93,6 +94,11 @@ function withUniqueKey(
   const [key, unique] = [String(headers[name]), randomUUID()]
   const start = key.length < unique.length ? key : key.slice(0, -unique.length)
   return { ...headers, [name]: start + unique }
+}
+
+/** Lists of values can make the URL too long, although each value is valid. */
+function isTooLong({ path }: Request): boolean {
+  return Buffer.byteLength(path) > MAX_URL_BYTES
 }
 
 function isTooLarge({ contract }: Run, { body }: Input): boolean {
