@@ -5,6 +5,7 @@ import { readBatchWords } from '../words/batches.ts'
 import { readExportFileWords } from '../words/export-files.ts'
 import { findIdempotencyKey } from '../words/idempotency.ts'
 import { readImportWords } from '../words/imports.ts'
+import { readRules } from '../words/refusals.ts'
 import { keyChecks } from './oracles/access.ts'
 import { attemptChecks } from './oracles/attempts.ts'
 import { batchChecks } from './oracles/batches.ts'
@@ -214,7 +215,7 @@ export const ORACLES: readonly Oracle[] = [
       'Unique values are unique, also after updates and deletions. Rules ' +
       'refuse what they name, and nothing else. The largest record is accepted. The errors name the field.',
     tests: ['x-max-record-bytes', 'x-record.unique', 'x-refusals'],
-    isFor: ({ body }) => body !== null,
+    isFor: (operation) => operation.body !== null || hasRules(operation),
     needs: 'x-refusals with a condition, x-record with unique, or x-max-record-bytes',
     listChecks: ruleChecks,
   },
@@ -329,7 +330,7 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'The items of a batch have the results and the events of single requests. An atomic batch with a refused ' +
       'item changes nothing.',
-    tests: ['x-batch', 'x-emits', 'x-refusals'],
+    tests: ['body optional', 'x-batch', 'x-emits', 'x-refusals'],
     isFor: (operation) => readBatchWords(operation) !== undefined,
     needs: 'an operation with x-batch',
     listChecks: batchChecks,
@@ -359,6 +360,10 @@ export const ORACLES: readonly Oracle[] = [
     listChecks: isolationChecks,
   },
 ]
+
+function hasRules(operation: Operation): boolean {
+  return Object.keys(readRules(operation)).length > 0
+}
 
 /** Emits events about one record. */
 function isSingleEmitter(operation: Operation): boolean {

@@ -73,7 +73,7 @@ export function findWrongIncludes(contract: Contract): Finding[] {
 }
 
 /** Fields of `x-refusals`, also of `accepts` and `refuses`, that the body of the operation does not
- *  have. A rule may also name a parameter. */
+ *  have. A rule may also name a parameter. Without a body, all names are those of parameters. */
 export function findUnknownFields(contract: Contract): Finding[] {
   return contract.operations.flatMap((operation) => {
     const { id, place, parameters } = operation
@@ -83,11 +83,14 @@ export function findUnknownFields(contract: Contract): Finding[] {
       ([rule, { accepts = [], refuses = [] }]) => {
         const names = [...accepts, ...refuses].flatMap((body) => Object.keys(body))
         const fields = isParameter(rule) ? names : [rule.split('.')[0] ?? '', ...names]
-        const unknown = fields.filter((name) => !Object.hasOwn(properties, name))
+        const isKnown = (name: string): boolean =>
+          operation.body === null ? isParameter(name) : Object.hasOwn(properties, name)
+        const known = operation.body === null ? 'parameters' : 'fields of the body'
+        const unknown = fields.filter((name) => !isKnown(name))
         return unknown.map((name) => ({
           source: place.source,
           path: [...place.path, 'x-refusals', rule],
-          problem: `${rule} in x-refusals must name fields of the body: ${id} has no ${name}`,
+          problem: `${rule} in x-refusals must name ${known}: ${id} has no ${name}`,
         }))
       },
     )

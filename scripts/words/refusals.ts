@@ -15,9 +15,9 @@ export interface Rule {
    *  list. */
   unique?: boolean
   ignore_case?: boolean
-  /** Fields of bodies that the rule accepts. */
+  /** Fields of bodies that the rule accepts, or parameters if the operation takes no body. */
   accepts?: JsonObject[]
-  /** Fields of bodies that the rule refuses. */
+  /** Fields of bodies, or parameters, that the rule refuses. */
   refuses?: JsonObject[]
 }
 

@@ -71,7 +71,7 @@ export async function startBoards({
     if (!KEY_PATTERN.test(String(request.headers['x-idempotency'] ?? 'none')))
       return { status: 400 }
     const key = fault === 'ignores X-Idempotency' ? undefined : request.headers['x-idempotency']
-    return performOnce(String(key ?? randomUUID()), path + bodyText, () =>
+    return performOnce(String(key ?? randomUUID()), path + canonical(body), () =>
       perform({ operation, path, query, body }),
     )
   }
@@ -159,6 +159,11 @@ function readQuery({ parameters }: Operation, search: string): Map<string, strin
     query.set(name, value)
   }
   return query
+}
+
+/** The same text for the same JSON value: bodies here have no nested objects. */
+function canonical(body: unknown): string {
+  return JSON.stringify(Object.entries(body ?? {}).sort())
 }
 
 /** The status that refuses the body, or undefined. */

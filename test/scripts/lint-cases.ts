@@ -200,6 +200,12 @@ export const CASES: Case[] = [
     want: 'rule-fields — due_at in x-refusals must name fields of the body: createTask has no due',
   },
   {
+    name: 'a rule for a parameter that the operation does not have',
+    change: ["accepts: [{ 'filter[email]':", 'accepts: [{ email:'],
+    line: 'filter[email]:',
+    want: 'rule-fields — filter[email] in x-refusals must name parameters: listParticipants has no email',
+  },
+  {
     name: 'an x-batch that names no operation on one record',
     change: ['update: updateParticipant, key', 'update: updateTask, key'],
     want: 'batches — x-batch of batchParticipants must name the operations that create and update one record',

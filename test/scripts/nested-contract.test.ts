@@ -88,6 +88,8 @@ test('prints a line for each check that has nothing to check, with what the chec
   expect(text.match(/^SKIP .*$/gm)).toEqual([
     'SKIP  sends headers that mean what the contract says: had nothing to check; it needs a response header with x-echoes or x-counts-down',
     'SKIP  compares versions: had nothing to check; it needs an operation with the header If-Match or If-None-Match',
+    'SKIP  embeds what include names: had nothing to check; it needs x-lists and x-record with include',
+    'SKIP  returns the selected fields: had nothing to check; it needs x-lists with fields',
     'SKIP  exports the records of the list: had nothing to check; it needs an operation with x-export-file',
     expect.stringMatching(/^SKIP {2}refuses what its rules refuse: had nothing to check; it needs/),
     'SKIP  computes what the contract says: had nothing to check; it needs x-record with computed',
@@ -105,6 +107,8 @@ test('prints a line for each check that has nothing to check, with what the chec
     ),
     'SKIP  delivers to each webhook what it must get: had nothing to check; it needs the first operation with x-emits, and no option --url',
     'SKIP  refuses wrong references: had nothing to check; it needs a field with x-refers-to, or the option --other-key',
+    'SKIP  does in a batch what single requests do: had nothing to check; it needs an operation with x-batch',
+    'SKIP  imports rows as single requests: had nothing to check; it needs an operation with x-import',
     'SKIP  keeps accounts apart: had nothing to check; it needs the option --other-key',
   ])
   expect(cases.map(({ name }) => name)).not.toContain('delivers its events')

@@ -101,6 +101,8 @@ async function assertLikeSingles(run: Run, batch: Batch, cases: Case[]): Promise
   if (!isDeepStrictEqual(done, expected))
     throw broken(request, `led to ${show(done)}, but single requests to ${show(expected)}`)
   run.tested(batch.operation.id, 'x-batch')
+  // An update has the ID, and a create has none.
+  run.tested(batch.operation.id, 'body optional', 'items.*.id')
 }
 
 /** Runs `act`. Returns its outcomes, and the types of the events since, oldest first. */

@@ -39,14 +39,16 @@ export function* ruleChecks(run: Run, operation: Operation): Generator<Check> {
   yield* recordSizeChecks(run, operation)
 }
 
-/** A request of the operation with these fields. An update is for a new record. */
+/** A request of the operation with these fields of the body, or with these parameters if it takes no
+ *  body. An update is for a new record. */
 async function requestWith(run: Run, operation: Operation, fields: JsonObject): Promise<Request> {
   const path = await preparePath(run, operation)
+  if (operation.body === null) return newRequest(run, operation, path, { query: fields })
   const body = { ...(await run.records.validBody(operation)), ...fields }
   return newRequest(run, operation, path, { body })
 }
 
-/** Fields of a body that a rule accepts or refuses. */
+/** Fields of a body, or parameters, that a rule accepts or refuses. */
 interface RuleBody {
   what: string
   fields: JsonObject

@@ -78,14 +78,15 @@ export function objectMutations(schema: Schema): Mutation[] {
   )
   if (additionalProperties === false)
     return [...wrong, ...missing, setField('not_a_field', { what: 'is unknown', value: 1 })]
-  if (typeof additionalProperties !== 'object') return [...wrong, ...missing]
+  // Without a schema, an entry can have any value.
+  const entries = typeof additionalProperties === 'object' ? additionalProperties : undefined
+  const wrongEntries = entries
+    ? invalidValues(entries).map((invalid) => setField('name', invalid))
+    : []
   const { maxProperties } = schema
-  const wrongEntries = invalidValues(additionalProperties).map((invalid) =>
-    setField('name', invalid),
-  )
   if (maxProperties === undefined) return [...wrong, ...missing, ...wrongEntries]
   const count = maxProperties + 1
-  const tooMany = { what: `${count} fields`, applyTo: () => toFields(additionalProperties, count) }
+  const tooMany = { what: `${count} fields`, applyTo: () => toFields(entries ?? {}, count) }
   return [...wrong, ...missing, ...wrongEntries, tooMany]
 }
 

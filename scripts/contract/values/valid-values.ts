@@ -126,8 +126,8 @@ export function minimalValue(schema: Schema): unknown {
   return variant(schema, 0)
 }
 
-/** A short value of the type. Numbers, and text without a format, differ for each `index`. Ignores
- *  patterns and upper limits. */
+/** A short value of the type. Numbers, UUIDs, and text without a format, differ for each `index`.
+ *  Ignores patterns and upper limits. */
 export function variant(schema: Schema, index: number): unknown {
   if (TEST_VALUE in schema) return schema[TEST_VALUE]
   const { minimum = 0, minLength = 0, minItems = 0, format } = schema
@@ -135,6 +135,7 @@ export function variant(schema: Schema, index: number): unknown {
   if (schema.oneOf?.[0]) return variant(schema.oneOf[0], index)
   switch (schema.type) {
     case 'string':
+      if (format === 'uuid') return uuidVariant(index)
       return (format && SAMPLES[format]) || `v${index}`.padEnd(minLength, 'x')
     case 'integer':
     case 'number':
@@ -150,6 +151,13 @@ export function variant(schema: Schema, index: number): unknown {
     default:
       return true
   }
+}
+
+/** The sample for 0. */
+function uuidVariant(index: number): string {
+  const { uuid = '' } = SAMPLES
+  const end = index.toString(16)
+  return uuid.slice(0, uuid.length - end.length) + end
 }
 
 export function variants(schema: Schema, count: number): unknown[] {
