@@ -10,7 +10,6 @@ const http = sharedHttp()
 describe('paths', () => {
   test.each([
     '/public',
-    '/public/v1',
     '/public/v1/nothing',
     '/public/v2/participants',
     `${PARTICIPANTS}/`,
