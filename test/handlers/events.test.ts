@@ -131,6 +131,7 @@ describe('listEventTypes', () => {
       total: catalogue.length,
       allowed_sorts: [],
       next_cursor: null,
+      complete_until: null,
     })
   })
 
