@@ -126,6 +126,8 @@ describe('createFirstAccount', () => {
         accessLevel: 'full_access',
         finance: 'write',
         requestsPerMinute: null,
+        // SQLite has no booleans.
+        managesWebhooks: 1,
       },
     })
     const found = await findCredentials(db.read, 'owner@muster.local')

@@ -40,7 +40,7 @@ describe('check-receiver', () => {
     await using receiver = await startFaultyReceiver(secrets, {})
     const options = ['--next-secret', secrets[1], '--strict']
     const { rules, ...document } = await check(muster, receiver.url, secrets[0], ...options)
-    expect(document).toMatchObject({ conformant: true, expected_deliveries: 37, broken: [] })
+    expect(document).toMatchObject({ conformant: true, expected_deliveries: 40, broken: [] })
     expect(new Set(rules.map(({ rule }) => rule)), 'each rule has a fault').toEqual(RULES)
     expect(rules[0]).toEqual({
       rule: 'accepts-post',
@@ -62,13 +62,13 @@ describe('check-receiver', () => {
     expect(ended).toMatchObject({
       status: 0,
       stdout: expect.stringMatching(
-        /^ok {4}Accepts every event type \(22 requests, the slowest \d+ ms\)$/m,
+        /^ok {4}Accepts every event type \(25 requests, the slowest \d+ ms\)$/m,
       ),
     })
     // Two deliveries fewer than above, because the rule next-secret is not tested.
     expect(ended.stdout).toContain('The receiver is conformant.\n')
     expect(ended.stdout).toContain(
-      "Check the receiver's data: it must have processed 35 deliveries, each once.",
+      "Check the receiver's data: it must have processed 38 deliveries, each once.",
     )
   })
 
@@ -105,7 +105,7 @@ describe('check-receiver', () => {
     expect(strict.stdout).not.toContain("Check the receiver's data")
     expect(strict.stdout).toContain('FAIL  Responds 403 to a delivery that was not signed')
     expect(strict.stdout).toContain('not conformant: it breaks 1 of 12 rules.\n')
-    expect(await readFile(file, 'utf8')).toContain('tests="50" failures="2">')
+    expect(await readFile(file, 'utf8')).toContain('tests="53" failures="2">')
   })
 
   it('prints the request, the response and the advice of a broken rule, and writes JUnit XML', async () => {
@@ -128,7 +128,7 @@ describe('check-receiver', () => {
     expect(stdout).toContain('The receiver is not conformant: it breaks 2 of 12 rules.\n')
     const xml = await readFile(file, 'utf8')
     expect(xml).toMatch(
-      /<testsuite name="muster check-receiver http:[^"]+" tests="50" failures="8" skipped="5">/,
+      /<testsuite name="muster check-receiver http:[^"]+" tests="53" failures="8" skipped="5">/,
     )
     expect(xml).toMatch(
       /<testcase classname="missing-signature" name="without a signature" time="\d+\.\d{3}"><failure message="expected 403, got 200 /,
@@ -144,7 +144,7 @@ describe('check-receiver', () => {
       checks: [{ status: null, error: expect.stringContaining('ECONNREFUSED'), passed: false }],
     })
     expect(rules[2]).toMatchObject({ passed: null, checks: [{ passed: null }, { passed: null }] })
-    expect(await readFile(file, 'utf8')).toContain('tests="50" failures="1" skipped="49"')
+    expect(await readFile(file, 'utf8')).toContain('tests="53" failures="1" skipped="52"')
   })
 
   it('fails a receiver that does not respond within 15 seconds', async () => {

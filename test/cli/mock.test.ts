@@ -62,13 +62,22 @@ function exampleRequest(id: OperationId): {
     /\{(\w+)\}/g,
     (_, name) => parameters.find((parameter) => parameter.name === name).example,
   )
+  const query = new URLSearchParams(
+    (item[method].parameters ?? [])
+      .map(follow)
+      .filter((parameter: Part) => parameter.in === 'query' && parameter.required)
+      .map(({ name, example }: Part) => [name, String(example)]),
+  )
   const declared = item[method].requestBody
-  const body = declared && JSON.stringify(follow(declared).content['application/json'].example)
+  const [[type, content]] = declared
+    ? Object.entries<Part>(follow(declared).content)
+    : [[undefined, undefined]]
+  const example = content?.example
   return {
     method: method.toUpperCase(),
-    path: examplePath,
-    body,
-    type: body ? { 'Content-Type': 'application/json' } : {},
+    path: query.size === 0 ? examplePath : `${examplePath}?${query}`,
+    body: type === 'application/json' ? JSON.stringify(example) : example,
+    type: type ? { 'Content-Type': type } : {},
   }
 }
 

@@ -36,6 +36,7 @@ test('each chapter of the runbook with commands is followed, or listed as one th
 
 const REPLACED: Record<string, string> = {
   EMAIL: 'ann@example.com',
+  NUMBER: '60',
   T: '2026-11-21',
   URL: 'https://example.com/',
 }
