@@ -33,7 +33,8 @@ const HIGHEST: WordRule = { ...PROMISE, increased: 'breaking', decreased: 'safe'
 const PARTS: WordRule = { ...PROMISE, hasParts: true }
 
 /** By the path to the value: the name of the word, and the keys below it. `*` is any key. Entries of
- *  lists are keys. A path without a rule has that of the path above it. */
+ *  lists are keys. The first rule for a path applies. A path without a rule has that of the path
+ *  above it. */
 export const WORD_RULES: Record<string, WordRule> = {
   // The document
   // docs/versioning.md permits a first limit.
@@ -67,8 +68,8 @@ export const WORD_RULES: Record<string, WordRule> = {
   'x-refusals.*.unique': { added: 'risky', removed: 'risky' },
   // Parameters
   'x-filter': PROMISE,
-  'x-filter.*': EXACT,
   'x-filter.without': PROMISE,
+  'x-filter.*': EXACT,
   'x-idempotency-key': PROMISE,
   // Headers of responses
   'x-at-most': HIGHEST,
