@@ -56,7 +56,7 @@ async function readSamples(operationId: OperationId): Promise<Record<string, str
 /** The sample in this language, with the URL of the service of the test. */
 async function readSample(operationId: OperationId, language: string): Promise<string> {
   const sample = (await readSamples(operationId))[language] ?? ''
-  expect(sample, `${operationId} in ${language}`).toContain('/public/v1/')
+  expect(sample, `${operationId} in ${language}`).toMatch(/\/public\/v1\b/)
   return sample.replaceAll(app.config.baseUrl, app.url)
 }
 
@@ -81,9 +81,18 @@ async function runSample(
   return stdout
 }
 
+/** The variables for records that an operation of another collection creates. */
+const VARIABLES: Partial<Record<OperationId, string>> = {
+  testWebhook: 'DELIVERY_ID',
+  sendMissedEvents: 'BULK_JOB_ID',
+  retryFailedDeliveries: 'BULK_JOB_ID',
+}
+
 /** The variable in which samples expect the ID of a record: `TASK_ID` for `/public/v1/tasks`.
  *  Undefined if the collection has no records with an ID. */
-function findVariable(collection: string): string | undefined {
+function findVariable(operationId: OperationId): string | undefined {
+  if (VARIABLES[operationId]) return VARIABLES[operationId]
+  const collection = operations[operationId].path
   const recordPath = Object.values(operations)
     .map(({ path }) => path)
     .find((path) => path.startsWith(`${collection}/{`))
@@ -104,6 +113,14 @@ async function waitForExport(key: string, id = ''): Promise<void> {
     async () => (await client.get(`/exports/${id}`)).body.status === 'completed',
     60_000,
   )
+}
+
+/** Deletes the payments that no sample deletes, as those of a batch: a participant with payments cannot
+ *  be deleted. */
+async function deletePayments(key: string): Promise<void> {
+  const client = app.as({ key })
+  for (const { id } of (await client.get('/payments')).body.data)
+    await client.delete(`/payments/${id}`)
 }
 
 it('each operation has a sample in each language', async () => {
@@ -136,8 +153,9 @@ describe.each(RUNTIMES)('$language', (runtime) => {
       const environment: Record<string, string> = { MUSTER_API_KEY: key }
       for (const operationId of OPERATIONS_IN_ORDER) {
         if (operationId === 'getExportFile') await waitForExport(key, environment.EXPORT_ID)
+        if (operationId === 'deleteParticipant') await deletePayments(key)
         const output = await runSample(runtime, operationId, environment)
-        const variable = findVariable(operations[operationId].path)
+        const variable = findVariable(operationId)
         const [, id] = RECORD_ID.exec(output) ?? []
         if (variable !== undefined && id !== undefined) environment[variable] ??= id
         // Each run sends another Idempotency-Key, so it creates another record.
@@ -192,5 +210,19 @@ it.skipIf(isSkipped(JQ))(
     )
     expect(payment.participant_id).toBe(participant.id)
     expect(samePayment).toEqual(payment)
+  },
+)
+
+it.skipIf(isSkipped(JQ))(
+  'curl: a sample that starts a bulk job of a webhook sets the ID for the sample that cancels it',
+  async () => {
+    const { key } = await app.newAccount()
+    const ids: OperationId[] = ['createWebhook', 'sendMissedEvents', 'cancelBulkJob']
+    const samples = await Promise.all(ids.map((id) => readSample(id, 'curl')))
+    const path = join(directory, 'pasted-bulk-job.sh')
+    await writeFile(path, samples.join('\n'))
+    const { stdout } = await run(['sh', path], { MUSTER_API_KEY: key })
+    const [, started, cancelled] = [...stdout.matchAll(/\{.*\}/g)].map(([text]) => JSON.parse(text))
+    expect(cancelled.id).toBe(started.id)
   },
 )

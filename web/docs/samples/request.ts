@@ -188,13 +188,24 @@ function withReferences(body: unknown, references: [string, IdVariable][]): unkn
 
 /** The variable for the ID of a record that another operation creates or lists. Undefined if there
  *  is no such operation. */
-function findVariable({ operations }: Api, idParameter: string): IdVariable | undefined {
+function findVariable(api: Api, idParameter: string): IdVariable | undefined {
+  const { operations } = api
   const get = findGetOperation(operations, recordTypeOf(idParameter))
   const collection = get?.path.replace(/\/[^/]*$/, '')
   const find = (wanted: string) =>
     operations.find(({ method, path }) => method === wanted && path === collection)
-  const source = find('POST') ?? find('GET')
+  const source =
+    find('POST') ?? find('GET') ?? operations.find((operation) => creates(api, operation, get))
   return source && new IdVariable(variableName(idParameter), source)
+}
+
+/** Whether the operation creates the record that `get` returns. Its path may be below a record of
+ *  another type, as that of a bulk job is. */
+function creates(api: Api, operation: ApiOperation, get: ApiOperation | undefined): boolean {
+  const schemaOf = ({ success }: ApiOperation) => success.content['application/json']?.schema.value
+  const [created, wanted] = [schemaOf(operation), get && schemaOf(get)]
+  if (operation.success.status !== 201 || !created || !wanted) return false
+  return api.follow(created) === api.follow(wanted)
 }
 
 /** `TASK_ID` for `task` and `task_id`. */
@@ -202,13 +213,15 @@ function variableName(idParameter: string): string {
   return `${recordTypeOf(idParameter).toUpperCase()}_ID`
 }
 
-function findCreatedVariable(
-  api: Api,
-  { method, path, success }: ApiOperation,
-): string | undefined {
+function findCreatedVariable(api: Api, operation: ApiOperation): string | undefined {
+  const { method, path, success } = operation
   const schema = success.content['application/json']?.schema.value
   if (method !== 'POST' || !schema || !api.follow(schema).properties?.id) return undefined
-  const recordOperation = api.operations.find((other) => other.path.startsWith(`${path}/{`))
+  const recordOperation =
+    api.operations.find((other) => other.path.startsWith(`${path}/{`)) ??
+    api.operations.find(
+      (other) => /\}$/.test(other.path) && other.method === 'GET' && creates(api, operation, other),
+    )
   const [idParameter] = recordOperation ? parameterNames(recordOperation.path) : []
   return idParameter && variableName(idParameter)
 }
