@@ -48,6 +48,8 @@ beforeAll(async () => {
     ...['process-once.mjs', 'receiver.mjs', 'catch-up.mjs'],
     // The first one exports variables, which the tests set in another way. The others are commands.
     ...['sh', 'sh', 'sh', 'sh'],
+    // A part of a response.
+    'json',
   ])
   directory = await mkdtemp(join(tmpdir(), 'muster-catching-up-'))
   for (const { file, code } of blocks) if (file) await writeFile(join(directory, file), code)
