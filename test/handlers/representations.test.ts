@@ -85,7 +85,10 @@ describe('include', () => {
     const client = await app.newClient()
     const countStatements = async (path: string): Promise<number> => {
       let count = 0
-      const note = () => count++
+      // At most once a second, a list also reads the open transactions for complete_until.
+      const note = ({ sql }: { sql: string }): void => {
+        if (!sql.includes('pg_stat_activity')) count++
+      }
       app.db.read.on('query', note)
       await read(client, path)
       app.db.read.off('query', note)
