@@ -1480,7 +1480,7 @@ export const resources: readonly Resource[] = [
         filters: {
           type: 'object',
           description: "The filters of the resource's list, by name. For example, `status` takes the same values as `filter[status]`. `external_id` takes one external ID, without encoding.",
-          maxProperties: 20,
+          maxProperties: 10,
           additionalProperties: { type: 'string', pattern: '^[^\\x00]*$', maxLength: 500 },
           default: {},
         },
@@ -1550,7 +1550,7 @@ export const resources: readonly Resource[] = [
         filters: {
           type: 'object',
           description: "The filters of the resource's list, by name. For example, `status` takes the same values as `filter[status]`. `external_id` takes one external ID, without encoding.",
-          maxProperties: 20,
+          maxProperties: 10,
           additionalProperties: { type: 'string', pattern: '^[^\\x00]*$', maxLength: 500 },
           default: {},
         },

@@ -9506,14 +9506,14 @@ validate320.errors = vErrors;
 return errors === 0;
 }
 
-const schema114 = {"type":"object","maxProperties":20,"additionalProperties":{"type":"string","pattern":"^[^\\x00]*$","maxLength":500}};
+const schema114 = {"type":"object","maxProperties":10,"additionalProperties":{"type":"string","pattern":"^[^\\x00]*$","maxLength":500}};
 
 function validate322(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
-if(Object.keys(data).length > 20){
-const err0 = {instancePath,schemaPath:"#/maxProperties",keyword:"maxProperties",params:{limit: 20},message:"must NOT have more than 20 properties"};
+if(Object.keys(data).length > 10){
+const err0 = {instancePath,schemaPath:"#/maxProperties",keyword:"maxProperties",params:{limit: 10},message:"must NOT have more than 10 properties"};
 if(vErrors === null){
 vErrors = [err0];
 }
