@@ -81,7 +81,7 @@ onSqlite('wrong options: status 2 and a sentence that names the fault', async ()
     [['--url', target.app.url], /must be used together/],
     [['--only', 'createCat'], /"createCat" is not one of/],
     [['--seed', '-1'], /whole number/],
-    [['--receiver-url', 'https://example.com'], /needs option '--receiver-port <port>'/],
+    [['--receiver-url', 'https://example.com'], /'--receiver-port <port>' must be used together/],
     [['--url', 'ftp://example.com', '--key', 'x'], /http or https/],
   ] as const) {
     const { status, stderr } = await muster.run(['contract', ...args])
