@@ -5,6 +5,8 @@ import { MAX_UPLOAD_BYTES, newUploadTooLarge } from '../operations/upload-size.t
 import type { Context } from './context.ts'
 
 const MIB = 1024 ** 2
+/** The longest refused body that is read to its end. */
+const MAX_DROPPED_BYTES = 16 * MIB
 const JSON_TYPE = 'application/json'
 /** RFC 7396 */
 const MERGE_PATCH_TYPE = 'application/merge-patch+json'
@@ -81,10 +83,14 @@ async function readBytes(ctx: Context, maxBytes: number): Promise<Buffer> {
     })
   } catch (error) {
     const type = (error as { type?: string }).type
-    // The rest of the body is not read, so the connection cannot carry another request.
-    ctx.set('Connection', 'close')
-    if (type === 'entity.too.large')
-      ctx.throw(413, `The body is larger than ${maxBytes / MIB} MiB.`)
+    const isTooLarge = type === 'entity.too.large'
+    // Reads the rest of the body and drops it: a client loses the response if the connection closes while
+    // it still sends (RFC 9112, 9.6).
+    if (isTooLarge && Number(ctx.get('Content-Length') || Number.NaN) <= MAX_DROPPED_BYTES)
+      ctx.req.resume()
+    // The rest is not read, so the connection cannot carry another request.
+    else ctx.set('Connection', 'close')
+    if (isTooLarge) ctx.throw(413, `The body is larger than ${maxBytes / MIB} MiB.`)
     ctx.throw(400, 'The request body was truncated.')
   }
 }
