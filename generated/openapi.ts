@@ -4884,13 +4884,13 @@ export interface components {
         /** @description Only records updated before this time. `filter[updated_from]` with the same time finds the others. */
         FilterUpdatedUntil: components["schemas"]["DateTime"];
         /** @description What to embed in each task. See "Embedded records". */
-        TaskInclude: components["schemas"]["TaskInclude"][];
+        IncludeInTask: components["schemas"]["TaskInclude"][];
         /** @description What to embed in each job. See "Embedded records". */
-        JobInclude: components["schemas"]["JobInclude"][];
+        IncludeInJob: components["schemas"]["JobInclude"][];
         /** @description What to embed in each job application. See "Embedded records". */
-        JobApplicationInclude: components["schemas"]["JobApplicationInclude"][];
+        IncludeInJobApplication: components["schemas"]["JobApplicationInclude"][];
         /** @description What to embed in each payment. See "Embedded records". */
-        PaymentInclude: components["schemas"]["PaymentInclude"][];
+        IncludeInPayment: components["schemas"]["PaymentInclude"][];
         /** @description The fields of each participant to return. By default all. `id` is always there. */
         ParticipantFields: components["schemas"]["ParticipantField"][];
         /** @description The fields of each task to return. By default all. `id` is always there. */
@@ -5592,10 +5592,10 @@ export type ParameterFilterUpdatedAfter = components['parameters']['FilterUpdate
 export type ParameterFilterUpdatedBefore = components['parameters']['FilterUpdatedBefore'];
 export type ParameterFilterUpdatedFrom = components['parameters']['FilterUpdatedFrom'];
 export type ParameterFilterUpdatedUntil = components['parameters']['FilterUpdatedUntil'];
-export type ParameterTaskInclude = components['parameters']['TaskInclude'];
-export type ParameterJobInclude = components['parameters']['JobInclude'];
-export type ParameterJobApplicationInclude = components['parameters']['JobApplicationInclude'];
-export type ParameterPaymentInclude = components['parameters']['PaymentInclude'];
+export type ParameterIncludeInTask = components['parameters']['IncludeInTask'];
+export type ParameterIncludeInJob = components['parameters']['IncludeInJob'];
+export type ParameterIncludeInJobApplication = components['parameters']['IncludeInJobApplication'];
+export type ParameterIncludeInPayment = components['parameters']['IncludeInPayment'];
 export type ParameterParticipantFields = components['parameters']['ParticipantFields'];
 export type ParameterTaskFields = components['parameters']['TaskFields'];
 export type ParameterJobFields = components['parameters']['JobFields'];
@@ -5897,7 +5897,7 @@ export interface operations {
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: components["schemas"]["TaskSort"][];
                 /** @description What to embed in each task. See "Embedded records". */
-                include?: components["parameters"]["TaskInclude"];
+                include?: components["parameters"]["IncludeInTask"];
                 /** @description The fields of each task to return. By default all. `id` is always there. */
                 fields?: components["parameters"]["TaskFields"];
             };
@@ -5973,7 +5973,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description What to embed in each task. See "Embedded records". */
-                include?: components["parameters"]["TaskInclude"];
+                include?: components["parameters"]["IncludeInTask"];
                 /** @description The fields of each task to return. By default all. `id` is always there. */
                 fields?: components["parameters"]["TaskFields"];
             };
@@ -6107,7 +6107,7 @@ export interface operations {
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: components["schemas"]["JobSort"][];
                 /** @description What to embed in each job. See "Embedded records". */
-                include?: components["parameters"]["JobInclude"];
+                include?: components["parameters"]["IncludeInJob"];
                 /** @description The fields of each job to return. By default all. `id` is always there. */
                 fields?: components["parameters"]["JobFields"];
             };
@@ -6183,7 +6183,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description What to embed in each job. See "Embedded records". */
-                include?: components["parameters"]["JobInclude"];
+                include?: components["parameters"]["IncludeInJob"];
                 /** @description The fields of each job to return. By default all. `id` is always there. */
                 fields?: components["parameters"]["JobFields"];
             };
@@ -6321,7 +6321,7 @@ export interface operations {
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: components["schemas"]["JobApplicationSort"][];
                 /** @description What to embed in each job application. See "Embedded records". */
-                include?: components["parameters"]["JobApplicationInclude"];
+                include?: components["parameters"]["IncludeInJobApplication"];
                 /** @description The fields of each job application to return. By default all. `id` is always there. */
                 fields?: components["parameters"]["JobApplicationFields"];
             };
@@ -6397,7 +6397,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description What to embed in each job application. See "Embedded records". */
-                include?: components["parameters"]["JobApplicationInclude"];
+                include?: components["parameters"]["IncludeInJobApplication"];
                 /** @description The fields of each job application to return. By default all. `id` is always there. */
                 fields?: components["parameters"]["JobApplicationFields"];
             };
@@ -6938,7 +6938,7 @@ export interface operations {
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: components["schemas"]["PaymentSort"][];
                 /** @description What to embed in each payment. See "Embedded records". */
-                include?: components["parameters"]["PaymentInclude"];
+                include?: components["parameters"]["IncludeInPayment"];
                 /** @description The fields of each payment to return. By default all. `id` is always there. */
                 fields?: components["parameters"]["PaymentFields"];
             };
@@ -7015,7 +7015,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description What to embed in each payment. See "Embedded records". */
-                include?: components["parameters"]["PaymentInclude"];
+                include?: components["parameters"]["IncludeInPayment"];
                 /** @description The fields of each payment to return. By default all. `id` is always there. */
                 fields?: components["parameters"]["PaymentFields"];
             };
