@@ -84,7 +84,7 @@ func createTwin(ctx context.Context, client *muster.Client) any {
 		FullName: "Ada",
 		Email:    muster.NewOptNilString("ada@example.com"),
 	}, muster.CreateParticipantParams{}))
-	return invalid.(*muster.ValidationFailedHeaders).Response.Errors
+	return invalid.(*muster.ParticipantInvalidHeaders).Response.Errors
 }
 
 func pay(ctx context.Context, client *muster.Client, participant uuid.UUID) any {
