@@ -72,7 +72,7 @@ export const generators: Generator[] = [
     compile: '.venv/bin/mypy --strict program.py',
     run: '.venv/bin/python program.py',
     newStatus: { error: "'frozen' is not a valid ParticipantStatus" },
-    newEventType: { error: "'participant.frozen' is not a valid ExportEventType" },
+    newEventType: { error: "'participant.frozen' is not a valid ImportEventType" },
   },
   {
     name: '@hey-api/openapi-ts',
