@@ -38,7 +38,7 @@ async fn main() -> Outcome<()> {
     create(&client, "Grace", NewParticipantStatus::Inactive).await?;
     let participant = create(&client, "Alan", NewParticipantStatus::Archived).await?;
 
-    let missing = get_participant(&client, &Uuid::new_v4().to_string(), None).await;
+    let missing = get_participant(&client, &Uuid::new_v4().to_string(), None, None).await;
     let missing: ApiError = serde_json::from_str(&error_body(missing)?)?;
     let twin = ParticipantCreate {
         email: Some(Some("ada@example.com".into())),
@@ -99,7 +99,8 @@ async fn list(
     sort: Option<Vec<ParticipantSort>>,
 ) -> Result<ParticipantList, Error<ListParticipantsError>> {
     list_participants(
-        client, number, size, None, statuses, None, None, None, None, None, None, sort,
+        client, number, size, None, statuses, None, None, None, None, None, None, None, None, None,
+        None, None, None, None, sort, None,
     )
     .await
 }
@@ -121,7 +122,11 @@ async fn list_names(client: &Configuration) -> Outcome<Vec<String>> {
 async fn pay(client: &Configuration, participant: Uuid) -> Outcome<i64> {
     let payment = PaymentCreate::new(participant, 3_000_000_000, "VND".into());
     create_payment(client, payment, None).await?;
-    let payments = list_payments(client, None, None, None, None, None, None, None).await?;
+    let payments = list_payments(
+        client, None, None, None, None, None, None, None, None, None, None, None, None, None,
+        None, None, None, None, None, None, None,
+    )
+    .await?;
     Ok(payments.data[0].amount_minor)
 }
 
@@ -149,7 +154,10 @@ async fn ask(client: &Configuration) -> Outcome<Vec<ScreeningQuestion>> {
 }
 
 async fn list_event_types(client: &Configuration) -> Outcome<Vec<String>> {
-    let events = list_events(client, None, None, None, None, None, None, None, None).await?;
+    let events = list_events(
+        client, None, None, None, None, None, None, None, None, None, None, None,
+    )
+    .await?;
     let types = events.data.iter().map(|event| match event {
         Event::ParticipantEvent(event) => event.event_type.clone(),
         Event::PaymentEvent(event) => event.event_type.clone(),

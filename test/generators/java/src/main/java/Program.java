@@ -18,6 +18,7 @@ import org.openapitools.client.model.ApiError;
 import org.openapitools.client.model.ApiValidationError;
 import org.openapitools.client.model.Currency;
 import org.openapitools.client.model.Event;
+import org.openapitools.client.model.EventList;
 import org.openapitools.client.model.JobCreate;
 import org.openapitools.client.model.JobEvent;
 import org.openapitools.client.model.NewParticipantStatus;
@@ -32,6 +33,7 @@ import org.openapitools.client.model.ParticipantSort;
 import org.openapitools.client.model.ParticipantStatus;
 import org.openapitools.client.model.PaymentCreate;
 import org.openapitools.client.model.PaymentEvent;
+import org.openapitools.client.model.PaymentList;
 import org.openapitools.client.model.ScreeningQuestion;
 import org.openapitools.client.model.ScreeningQuestionInput;
 import org.openapitools.client.model.ScreeningRequirement;
@@ -63,7 +65,7 @@ public final class Program {
     UUID participant = create(participants, "Alan", NewParticipantStatus.ARCHIVED);
     report.put("names", listNames(participants));
 
-    ApiException missing = failure(() -> participants.getParticipant(UUID.randomUUID(), null));
+    ApiException missing = failure(() -> participants.getParticipant(UUID.randomUUID(), null, null));
     report.put("not_found", MAPPER.readValue(missing.getResponseBody(), ApiError.class).getMessage());
     ParticipantCreate twin = new ParticipantCreate().fullName("Ada").email("ada@example.com");
     ApiException invalid = failure(() -> participants.createParticipant(twin, null));
@@ -141,11 +143,16 @@ public final class Program {
       Set<ParticipantSort> sort)
       throws ApiException {
     return participants.listParticipants(
-        number, size, null, statuses, null, null, null, null, null, null, sort);
+        number, size, null, statuses, null, null, null, null, null, null,
+        null, null, null, null, null, null, null, sort, null);
   }
 
   private static long readAmount(PaymentsApi payments) throws ApiException {
-    return payments.listPayments(null, null, null, null, null, null, null).getData().get(0).getAmountMinor();
+    PaymentList list =
+        payments.listPayments(
+            null, null, null, null, null, null, null, null, null, null,
+            null, null, null, null, null, null, null, null, null, null);
+    return list.getData().get(0).getAmountMinor();
   }
 
   private static List<ScreeningQuestion> ask(JobsApi jobs) throws ApiException {
@@ -181,7 +188,8 @@ public final class Program {
 
   private static List<String> listEventTypes(EventsApi api) throws ApiException {
     List<String> types = new ArrayList<>();
-    for (Event event : api.listEvents(null, null, null, null, null, null, null, null).getData()) {
+    EventList events = api.listEvents(null, null, null, null, null, null, null, null, null, null, null);
+    for (Event event : events.getData()) {
       if (event.getActualInstance() instanceof ParticipantEvent created)
         types.add(created.getEventType().getValue());
       if (event.getActualInstance() instanceof PaymentEvent created)
