@@ -114,7 +114,7 @@ export const generators: Generator[] = [
     compile: 'mvn -q -B compile',
     run: 'mvn -q -B exec:java',
     newStatus: 'unknown_default_open_api',
-    newEventType: { error: 'Failed deserialization for Event: 6 classes match result' },
+    newEventType: { error: 'Failed deserialization for Event: 7 classes match result' },
   },
   {
     name: 'openapi-generator for Rust',
