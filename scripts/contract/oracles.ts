@@ -309,6 +309,7 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'A webhook gets the events of its types from its creation on, and none while it is disabled. All attempts of ' +
       'the schedule, retries, resends, a rotated secret and the order of events are tested.',
+    tests: ['header etag'],
     isFor: (operation, { newAccount }, contract) =>
       newAccount !== undefined && hasWebhooks(contract) && isFirstEmitter(operation, contract),
     waits: true,
@@ -342,6 +343,7 @@ export const ORACLES: readonly Oracle[] = [
       'file that cannot be read fails.',
     tests: [
       'header content-disposition',
+      'parameter default',
       'x-import',
       'x-record.finished_when',
       'x-record.set_when',

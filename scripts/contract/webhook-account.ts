@@ -1,7 +1,7 @@
 /** The webhooks and deliveries of the run's account. */
 import type { Contract } from '../model/contract.ts'
 import type { JsonObject } from '../model/json.ts'
-import { assertStatus } from './contract-broken.ts'
+import { assertStatus, ContractBroken } from './contract-broken.ts'
 import type { TestedWebhook } from './receiver.ts'
 import { newRequest, type Run } from './run.ts'
 
@@ -57,27 +57,46 @@ export function hasWebhooks({ operations }: Contract): boolean {
 
 export function webhookAccountOf(run: Run): WebhookAccount {
   /** Throws ContractBroken unless the operation succeeds. */
-  async function call(id: string, recordId = '', body?: JsonObject): Promise<JsonObject> {
+  async function exchange(id: string, recordId: string, body?: JsonObject) {
     const operation = run.contract.operations.find((one) => one.id === id)
     if (operation === undefined) throw new Error(`The contract has no operation ${id}`)
     const request = newRequest(run, operation, operation.path.replace(/\{.+\}/, recordId), { body })
-    const { status, json } = await run.send(operation, request)
+    const response = await run.send(operation, request)
     const expected = operation.success.status
-    assertStatus(request, status, { check: 'deliveries', expected, what: id })
-    return (json ?? {}) as JsonObject
+    assertStatus(request, response.status, { check: 'deliveries', expected, what: id })
+    return { request, ...response, json: (response.json ?? {}) as JsonObject }
+  }
+  async function call(id: string, recordId = '', body?: JsonObject): Promise<JsonObject> {
+    return (await exchange(id, recordId, body)).json
+  }
+  /** Throws unless a GET of the webhook has the ETag of the response. */
+  async function changeSecret(id: string, webhookId: string): Promise<JsonObject> {
+    const changed = await exchange(id, webhookId)
+    const read = await exchange('getWebhook', webhookId)
+    const [written, current] = [changed, read].map(({ headers }) => headers.get('etag'))
+    if (written !== current)
+      throw new ContractBroken(
+        'stored_values',
+        read.request,
+        `GET returned the ETag ${current}, but ${id} ${written}`,
+        [changed.request],
+      )
+    run.tested(id, 'header etag', 'ETag')
+    return changed.json
   }
   return {
     async createWebhook(fields) {
-      const { id, secret } = (await call('createWebhook', '', { ...fields })) as Record<
-        string,
-        string
-      >
+      const { id, secret } = (await call('createWebhook', '', { ...fields })) as {
+        id: string
+        secret: string
+      }
       return {
-        secret: secret ?? '',
+        secret,
         disable: () => call('updateWebhook', id, { enabled: false }),
         enable: () => call('updateWebhook', id, { enabled: true }),
-        prepareSecret: async () => String((await call('prepareWebhookSecret', id)).next_secret),
-        activateSecret: () => call('activateWebhookSecret', id),
+        prepareSecret: async () =>
+          String((await changeSecret('prepareWebhookSecret', id)).next_secret),
+        activateSecret: () => changeSecret('activateWebhookSecret', id),
         sendTest: () => call('testWebhook', id),
         async [Symbol.asyncDispose]() {
           await call('deleteWebhook', id)

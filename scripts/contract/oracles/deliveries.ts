@@ -7,6 +7,7 @@ import type { Operation } from '../../model/operations.ts'
 import { mapValues } from '../../model/schema.ts'
 import { type DeliveryHeader, listDeliveryHeaders, signDelivery } from '../../words/deliveries.ts'
 import { findEventList, readEmitConditions } from '../../words/events.ts'
+import { readImportWords } from '../../words/imports.ts'
 import { requestSchema } from '../../words/records.ts'
 import { formatFirstError } from '../conformance.ts'
 import { ContractBroken, shorten, show } from '../contract-broken.ts'
@@ -25,6 +26,7 @@ import {
   readEvents,
   sendAndListen,
 } from './events.ts'
+import { failingImport } from './imports.ts'
 
 /** The longest that an attempt may be late. */
 export const TIMEOUT_MS = 20_000
@@ -36,6 +38,11 @@ export function* deliveryChecks(run: Run, operation: Operation): Generator<Check
     yield {
       what: 'the deliveries of its events',
       perform: () => assertDelivered(run, operation),
+    }
+  if (findEventList(run.contract) !== undefined && readImportWords(operation) !== undefined)
+    yield {
+      what: 'the deliveries of the events of an import that fails',
+      perform: () => assertDelivered(run, operation, failingImport(run, operation)),
     }
 }
 
@@ -62,15 +69,20 @@ function causeOf(run: Run, operation: Operation): JsonObject | undefined {
 }
 
 /** The events of `x-emitted-by-system` about the record at the path. Waits until the service has
- *  finished the record. */
+ *  finished the record. Also gets each event alone, which must conform. */
 async function readSystemEvents(run: Run, create: Operation, path: string) {
   const get = findItemOperation(run.contract, 'get', create.path)
   if (get === undefined || path === '') return []
   await waitUntilFinished(run, get, path)
   const { emittedBySystem } = run.contract
-  return (await readEvents(run)).filter(
+  const events = (await readEvents(run)).filter(
     ({ type, resource }) => path.endsWith(`/${resource}`) && emittedBySystem.includes(type),
   )
+  const list = findEventList(run.contract)?.operation.path ?? ''
+  const getEvent = findItemOperation(run.contract, 'get', list)
+  if (getEvent === undefined) return events
+  for (const { id } of events) await run.send(getEvent, newRequest(run, getEvent, `${list}/${id}`))
+  return events
 }
 
 /** A body that changes a text field, so that the update emits an event. The text differs for each
@@ -102,10 +114,12 @@ export async function openWebhook(run: Run) {
 }
 
 /** Creates a webhook, calls the operation, and tests the deliveries. */
-async function assertDelivered(run: Run, operation: Operation): Promise<void> {
+async function assertDelivered(run: Run, operation: Operation, own?: Request): Promise<void> {
   const traceId = randomBytes(16).toString('hex')
   const traceparent = `00-${traceId}-${randomBytes(8).toString('hex')}-01`
-  const { request } = await prepareTraced(run, operation, traceparent)
+  const request = own
+    ? { ...own, headers: { ...own.headers, traceparent } }
+    : (await prepareTraced(run, operation, traceparent)).request
   await using webhook = await openWebhook(run)
   if (webhook === undefined) return
   const { receiver, secret } = webhook

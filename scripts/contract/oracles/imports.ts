@@ -2,12 +2,21 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
+import { readDefault } from '../../model/schema.ts'
 import { type ImportWords, readImportWords } from '../../words/imports.ts'
 import { readRecordWords, requestSchema } from '../../words/records.ts'
 import { fieldErrors } from '../../words/refusals.ts'
 import { ContractBroken, show } from '../contract-broken.ts'
 import { findItemOperation } from '../record-kinds.ts'
-import { type Check, newRequest, type Run, waitUntilFinished } from '../run.ts'
+import { type Request, toSearch } from '../request.ts'
+import {
+  type Check,
+  newRequest,
+  parameterSchema,
+  parametersIn,
+  type Run,
+  waitUntilFinished,
+} from '../run.ts'
 import { objectMutations } from '../values/invalid-values.ts'
 import { assertAccepted } from './refused.ts'
 import { assertRules } from './stored-values.ts'
@@ -23,13 +32,51 @@ export function* importChecks(run: Run, operation: Operation): Generator<Check> 
   if (words === undefined) return
   for (const [resource, id] of Object.entries(words.creates))
     yield { what: resource, perform: () => assertSameVerdicts(run, operation, words, resource, id) }
-  const [resource = ''] = Object.keys(words.creates)
   yield {
     what: 'a file with a column that is no field',
     async perform() {
-      const file = { mediaType: CSV, text: 'not_a_field\n1\n' }
-      await importFile(run, operation, { ...words.trial, [words.resource]: resource }, file)
+      const { request, record } = await importFile(run, operation, failingImport(run, operation))
+      assertDefaults(run, operation, request, record)
     },
+  }
+}
+
+/** Imports a file with a column that is no field, so no row has an effect. Leaves out the parameters
+ *  that have defaults. */
+export function failingImport(run: Run, operation: Operation): Request {
+  const { trial = {}, resource = '', creates = {} } = readImportWords(operation) ?? {}
+  const optional = defaultsOf(run, operation).map(([name]) => name)
+  const required = Object.entries(trial).filter(([name]) => !optional.includes(name))
+  const query = { ...Object.fromEntries(required), [resource]: Object.keys(creates)[0] }
+  return newImport(run, operation, query, { mediaType: CSV, text: 'not_a_field\n1\n' })
+}
+
+/** The query parameters that have defaults, with these. */
+function defaultsOf(run: Run, operation: Operation): [name: string, value: unknown][] {
+  return parametersIn(operation, 'query')
+    .map((parameter): [string, unknown] => [
+      parameter.name,
+      readDefault(parameterSchema(run, parameter)),
+    ])
+    .filter(([, value]) => value !== undefined)
+}
+
+/** Throws unless the import has the defaults in the fields that are named like parameters. */
+function assertDefaults(
+  run: Run,
+  operation: Operation,
+  request: Request,
+  record: JsonObject,
+): void {
+  for (const [name, value] of defaultsOf(run, operation)) {
+    if (!(name in record)) continue
+    if (!isDeepStrictEqual(record[name], value))
+      throw new ContractBroken(
+        'stored_values',
+        request,
+        `${name} is ${show(record[name])} instead of its default ${show(value)}`,
+      )
+    run.tested(operation.id, 'parameter default', name)
   }
 }
 
@@ -50,10 +97,11 @@ async function assertSameVerdicts(
   const rows = await newRows(run, create)
   const text = rows.map((row) => `${JSON.stringify(row)}\n`).join('')
   const query = { ...words.trial, [words.resource]: resource }
-  const { path, request, record } = await importFile(run, operation, query, {
-    mediaType: NDJSON,
-    text,
-  })
+  const { path, request, record } = await importFile(
+    run,
+    operation,
+    newImport(run, operation, query, { mediaType: NDJSON, text }),
+  )
   const refusals = await readRefusals(run, errors, path)
   let refused = 0
   for (const [index, row] of rows.entries()) {
@@ -89,15 +137,20 @@ async function newRows(run: Run, create: Operation): Promise<JsonObject[]> {
   return rows
 }
 
-/** Waits until the import has ended. */
-async function importFile(
+/** A request with exactly these parameters. */
+function newImport(
   run: Run,
   operation: Operation,
   query: JsonObject,
   { mediaType, text }: { mediaType: string; text: string },
-) {
-  const example = newRequest(run, operation, operation.path, { query })
-  const request = { ...example, headers: { 'Content-Type': mediaType }, body: text }
+): Request {
+  const example = newRequest(run, operation, operation.path)
+  const path = `${operation.path}?${toSearch(Object.entries(query))}`
+  return { ...example, path, headers: { 'Content-Type': mediaType }, body: text }
+}
+
+/** Waits until the import has ended. */
+async function importFile(run: Run, operation: Operation, request: Request) {
   const created = await assertAccepted(run, operation, request, 'an import')
   const path = created.headers.get('location') ?? ''
   const get = findItemOperation(run.contract, 'get', operation.path)

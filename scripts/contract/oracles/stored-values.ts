@@ -32,8 +32,9 @@ export async function assertStored(
   response: ReceivedResponse,
 ): Promise<void> {
   const record = response.json
-  if (operation.body === null || !isJsonObject(record)) return
-  const sent = JSON.parse(request.body ?? '{}') as JsonObject
+  const isWrite = operation.body !== null || operation.success.status === 201
+  if (!isWrite || !isJsonObject(record)) return
+  const sent = operation.body === null ? {} : (JSON.parse(request.body ?? '{}') as JsonObject)
   assertReturned(run, operation, { request, sent, record })
   const words = readRecordWords(run.contract, operation)
   assertRules(words, request, record)
