@@ -8,6 +8,8 @@ import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { locate } from '../model/references.ts'
 import { type Place, type Source, valueAt } from '../model/source.ts'
+import { readBatchWords } from '../words/batches.ts'
+import { readImportWords } from '../words/imports.ts'
 
 /** Changes of files that git does not track count, too. Throws `Refused` if git does not know the
  *  revision. */
@@ -75,7 +77,8 @@ const IMPORT = /'(\.{1,2}\/[^'\n]+\.(?:ts|js))'/g
 
 /** Returns a function from a changed file to the operations that it affects. The file of a handler
  *  or of a resource (`records/tasks.ts`), and each file that only such files import, affects the
- *  operations whose handlers import it, also indirectly. Any other code affects every operation. */
+ *  operations whose handlers import it, also indirectly. Batches and imports also have the handlers
+ *  of their items and rows. Any other code affects every operation. */
 function readImports(root: string, { operations }: Contract): (file: string) => readonly string[] {
   const ids = operations.map(({ id }) => id)
   const imports = new Map<string, string[]>()
@@ -91,12 +94,23 @@ function readImports(root: string, { operations }: Contract): (file: string) => 
     return found
   }
   const common = listReached('server/main.ts', operations.map(toResourceFile))
-  const byHandler = ids.map((id) => ({ id, files: listReached(`handlers/${id}.ts`) }))
+  const byHandler = operations.map((operation) => ({
+    id: operation.id,
+    files: new Set(listHandlers(operation).flatMap((id) => [...listReached(`handlers/${id}.ts`)])),
+  }))
   return (file) => {
     if (!CODE.test(file)) return []
     const found = byHandler.filter(({ files }) => files.has(file)).map(({ id }) => id)
     return common.has(file) || found.length === 0 ? ids : found
   }
+}
+
+/** The operation, and those that it does for each item or row. */
+function listHandlers(operation: Operation): string[] {
+  const { create, update } = readBatchWords(operation) ?? {}
+  const { creates = {} } = readImportWords(operation) ?? {}
+  const others = [create, update, ...Object.values(creates)].filter((id) => id !== undefined)
+  return [operation.id, ...others]
 }
 
 /** The last fixed part of the path before its first parameter names the resource. */

@@ -27,7 +27,7 @@ test.each<{ file: string; from: string; to: string; changed: readonly string[] }
     file: 'records/payments.ts',
     from: 'import',
     to: '//\nimport',
-    changed: [...idsWith('Export'), ...idsWith('Payment')],
+    changed: [...idsWith('Export'), ...idsWith('Payment'), 'createImport'],
   },
   { file: 'records/api-keys.ts', from: 'import', to: '//\nimport', changed: operationIds },
   { file: 'operations/execute.ts', from: 'import', to: '//\nimport', changed: operationIds },
@@ -48,7 +48,7 @@ test.each<{ file: string; from: string; to: string; changed: readonly string[] }
     file: 'asyncapi.yaml',
     from: 'name: task.completed',
     to: 'x-note: 1\n      name: task.completed',
-    changed: ['updateTask'],
+    changed: ['batchTasks', 'updateTask'],
   },
 ])('a change of $file concerns $changed', async ({ file, from, to, changed }) => {
   await tree.replace(file, from, to)
