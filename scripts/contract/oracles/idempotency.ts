@@ -7,10 +7,13 @@ import { isObject } from '../../model/source.ts'
 import { findIdempotencyKey, type IdempotencyKey } from '../../words/idempotency.ts'
 import { asShownLater, listShownOnce } from '../../words/records.ts'
 import { assertStatus, ContractBroken } from '../contract-broken.ts'
+import { readUntil } from '../poll.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import { type Check, prepareRequest, type Run } from '../run.ts'
 
 const SIMULTANEOUS_REQUESTS = 4
+const MAX_WAIT_MS = 20_000
+const POLL_MS = 250
 /** A timer may end this much too early. */
 const TIMER_TOLERANCE_MS = 50
 
@@ -44,7 +47,14 @@ function newKeyedRequest(
 
 async function assertRepeated(run: Run, operation: Operation, key: IdempotencyKey): Promise<void> {
   const request = await newKeyedRequest(run, operation, key)
-  const first = await run.send(operation, request)
+  // The service may refuse it while it still works on the record. A refused request leaves its key
+  // free.
+  const first = await readUntil(
+    () => run.send(operation, request),
+    ({ status }) => status < 300,
+    MAX_WAIT_MS,
+    POLL_MS,
+  )
   const again = await run.send(operation, { ...request, body: spellOtherwise(request.body) })
   if (again.status !== first.status || again.text !== textOfRepeat(run, operation, first))
     throw broken(
