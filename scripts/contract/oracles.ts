@@ -67,7 +67,9 @@ export const ORACLES: readonly Oracle[] = [
     tests: [
       ...prefixed('body', 'default', 'nullable', 'optional'),
       'header location',
-      ...['created', 'initial', 'set_when', 'updated'].map((key) => `x-record.${key}`),
+      ...['created', 'finished_when', 'initial', 'set_when', 'updated'].map(
+        (key) => `x-record.${key}`,
+      ),
     ],
     listChecks: limitChecks,
   },

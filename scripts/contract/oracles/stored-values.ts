@@ -16,7 +16,7 @@ import {
 import { assertStatus, ContractBroken, show } from '../contract-broken.ts'
 import { findItemOperation, findOperation } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
-import { newRequest, type Run } from '../run.ts'
+import { newRequest, type Run, waitUntilFinished } from '../run.ts'
 import { isValid } from '../values/validity.ts'
 
 /** The largest accepted difference between `Date` of a response and the times of its new record. */
@@ -180,6 +180,7 @@ async function assertReadable(
   if (finished_when && !meetsCondition(record, finished_when)) {
     const sent = operation.body === null ? {} : JSON.parse(request.body ?? '{}')
     assertReturned(run, operation, { request: probe, sent, record: stored })
+    if (await waitUntilFinished(run, get, path)) run.tested(operation.id, 'x-record.finished_when')
     return
   }
   const name = Object.keys(record).find((field) => !isDeepStrictEqual(stored[field], record[field]))
