@@ -14,7 +14,7 @@ import {
   responseSchema,
 } from '../../words/records.ts'
 import { assertStatus, ContractBroken, show } from '../contract-broken.ts'
-import { findItemOperation, findOperation } from '../record-kinds.ts'
+import { findOperation, matchesTemplate } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import { newRequest, type Run, waitUntilFinished } from '../run.ts'
 import { isValid } from '../values/validity.ts'
@@ -204,8 +204,13 @@ function findReader(
   { headers }: ReceivedResponse,
 ): { get: Operation; path: string } | undefined {
   const isNew = method === 'post'
-  const get = (isNew ? findItemOperation : findOperation)(contract, 'get', template)
   const path = isNew ? headers.get('location') : request.path.split('?')[0]
+  // A new record can be of another resource than the path, for example the delivery of a test event.
+  const get = isNew
+    ? contract.operations.find(
+        (one) => one.method === 'get' && matchesTemplate(one.path, path ?? ''),
+      )
+    : findOperation(contract, 'get', template)
   return get && path ? { get, path } : undefined
 }
 
