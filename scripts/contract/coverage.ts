@@ -47,6 +47,7 @@ const UNREACHABLE: Record<string, string> = {
   501: 'needs an operation without a handler',
   503: 'needs an unavailable database',
 }
+const ONLY_DREDD = 'needs a file that only the tests without --url send'
 const NO_RESTRICTED_KEY =
   'needs a Read Only key of a user without the Finance permission: use --restricted-key'
 
@@ -65,6 +66,8 @@ export class Coverage {
   /** Refusals of data that the schemas permit. */
   readonly refusals = new Refusals()
   readonly #hasRestrictedKey: boolean
+  /** The operations whose body is a file. */
+  readonly #takeFiles: string[]
   /** The run tests all operations of its own service. */
   readonly #isWhole: boolean
   readonly #cells: Cell[]
@@ -90,6 +93,9 @@ export class Coverage {
       },
     )
     this.#hasRestrictedKey = extent.hasRestrictedKey
+    this.#takeFiles = contract.operations
+      .filter(({ files }) => files.length > 0)
+      .map(({ id }) => id)
     this.#isWhole = extent.isOwnService === true && others.length === 0
     this.#cells = [...new Set(uses.map(({ cell }) => cell))]
     this.#cellsByKey = new Map(
@@ -158,11 +164,13 @@ export class Coverage {
   }
 
   #reasonFor(
-    { kind, name, claim }: Cell,
+    { operation, kind, name, claim }: Cell,
     cases: readonly Result[],
     oracles: readonly Tester[],
   ): string | null {
     if (claim === 'status' && name === '403' && !this.#hasRestrictedKey) return NO_RESTRICTED_KEY
+    const isOfFile = ['413', '415'].includes(name) && this.#takeFiles.includes(operation)
+    if (claim === 'status' && isOfFile) return ONLY_DREDD
     if (claim === 'status') return UNREACHABLE[name] ?? null
     if (kind === 'event' || claim === 'response optional') return null
     if (!this.#isWhole) return 'is demanded only of a run of all operations without --url'
