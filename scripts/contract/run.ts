@@ -151,25 +151,25 @@ export async function preparePath(run: Run, operation: Operation): Promise<strin
   return path
 }
 
-/** Waits until the service has finished the record that the path names, or until the time limit. Returns
- *  whether it has. */
+/** Waits until the service has finished the record that the path names, or until the time limit. */
 export async function waitUntilFinished(
   { contract, target, sendUnchecked }: Run,
   operation: Operation,
   path: string,
-): Promise<boolean> {
+): Promise<void> {
   const get = contract.operations.find(
     (other) =>
       other.method === 'get' && collectionOf(other.path) && operation.path.startsWith(other.path),
   )
   const { finished_when } = get ? readRecordWords(contract, get) : {}
-  if (!get || !finished_when) return false
+  if (!get || !finished_when) return
   const recordPath = path.split('/').slice(0, get.path.split('/').length).join('/')
   const request = { method: 'GET', path: recordPath, headers: {}, key: target.key }
-  const isFinished = ({ json }: ReceivedResponse): boolean =>
-    meetsCondition((json ?? {}) as JsonObject, finished_when)
-  return isFinished(
-    await readUntil(() => sendUnchecked(request), isFinished, FINISH_TIMEOUT_MS, POLL_MS),
+  await readUntil(
+    () => sendUnchecked(request),
+    ({ json }) => meetsCondition((json ?? {}) as JsonObject, finished_when),
+    FINISH_TIMEOUT_MS,
+    POLL_MS,
   )
 }
 

@@ -14,9 +14,9 @@ import {
   responseSchema,
 } from '../../words/records.ts'
 import { assertStatus, ContractBroken, show } from '../contract-broken.ts'
-import { findOperation, matchesTemplate } from '../record-kinds.ts'
+import { findItemOperation, findOperation } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
-import { newRequest, type Run, waitUntilFinished } from '../run.ts'
+import { newRequest, type Run } from '../run.ts'
 import { isValid } from '../values/validity.ts'
 
 /** The largest accepted difference between `Date` of a response and the times of its new record. */
@@ -180,7 +180,6 @@ async function assertReadable(
   if (finished_when && !meetsCondition(record, finished_when)) {
     const sent = operation.body === null ? {} : JSON.parse(request.body ?? '{}')
     assertReturned(run, operation, { request: probe, sent, record: stored })
-    if (await waitUntilFinished(run, get, path)) run.tested(operation.id, 'x-record.finished_when')
     return
   }
   const name = Object.keys(record).find((field) => !isDeepStrictEqual(stored[field], record[field]))
@@ -204,13 +203,8 @@ function findReader(
   { headers }: ReceivedResponse,
 ): { get: Operation; path: string } | undefined {
   const isNew = method === 'post'
+  const get = (isNew ? findItemOperation : findOperation)(contract, 'get', template)
   const path = isNew ? headers.get('location') : request.path.split('?')[0]
-  // A new record can be of another resource than the path, for example the delivery of a test event.
-  const get = isNew
-    ? contract.operations.find(
-        (one) => one.method === 'get' && matchesTemplate(one.path, path ?? ''),
-      )
-    : findOperation(contract, 'get', template)
   return get && path ? { get, path } : undefined
 }
 
