@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import type { Operation, Parameter } from '../../model/operations.ts'
 import type { Schema } from '../../model/schema.ts'
 import { findIdempotencyKey } from '../../words/idempotency.ts'
+import { readImportWords } from '../../words/imports.ts'
 import type { ListWords } from '../../words/lists.ts'
 import { readListWords, readSort } from '../../words/lists.ts'
 import { requestSchema } from '../../words/records.ts'
@@ -151,14 +152,19 @@ export function validInputs(run: Run, operation: Operation): fc.Arbitrary<Input>
   })
 }
 
-/** Without the cursor of a list: the service refuses those that it has not returned. */
+/** Without the cursor of a list, because the service refuses those that it has not returned, and without
+ *  the parameter that lets an import change records, because no response names these records. Requests
+ *  have its example, which makes the import a trial. */
 function freeParameters(
   { contract }: Run,
   operation: Operation,
   where: 'query' | 'header',
 ): Parameter[] {
   const cursor = readListWords(contract)?.page.after
-  return parametersIn(operation, where).filter(({ name }) => name !== cursor)
+  const { trial = {} } = readImportWords(operation) ?? {}
+  return parametersIn(operation, where).filter(
+    ({ name, required }) => name !== cursor && (required || !(name in trial)),
+  )
 }
 
 /** Keeps one option for each field: the service refuses a sort that names a field twice. */
