@@ -10,6 +10,8 @@ import {
   lockIdempotencyKey,
   type StoredResponse,
 } from '../records/idempotency-keys.ts'
+import { parseJson } from '../scripts/model/json.ts'
+import { isObject } from '../scripts/model/source.ts'
 
 /** How long a request waits for an earlier one with the same key. */
 const WAIT_MS = 1_000
@@ -38,7 +40,7 @@ export function idempotencyFingerprints(
 ): Pick<KeyedRequest, 'fingerprint' | 'fingerprintOfBytes'> {
   return {
     fingerprint: hash(`${method} ${url}\n${canonical(body)}`),
-    fingerprintOfBytes: hash(`${method} ${url}\n${body}`),
+    fingerprintOfBytes: () => hash(`${method} ${url}\n${body}`),
   }
 }
 
@@ -48,14 +50,10 @@ function hash(text: string): string {
 
 /** JSON with sorted fields and without spaces. Other text stays as it is. */
 function canonical(body: string): string {
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(body)
-  } catch {
-    return body
-  }
+  const parsed = parseJson(body)
+  if (parsed === undefined) return body
   return JSON.stringify(parsed, (_, value: unknown) =>
-    typeof value === 'object' && value !== null && !Array.isArray(value)
+    isObject(value) && !Array.isArray(value)
       ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
       : value,
   )

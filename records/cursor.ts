@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto'
 import { InvalidInput } from '../errors.ts'
 import type { OperationRow } from '../generated/operations.ts'
+import { parseJson } from '../scripts/model/json.ts'
 
 /** Increase it with the format, so that the service refuses the cursors of earlier versions. */
 const VERSION = 1
@@ -77,14 +78,6 @@ function parseCursor(cursor: string, operation: OperationRow, query: PageQuery):
     values.every(isScalar) &&
     typeof id === 'string'
   return isPosition ? { page, values, id } : refuseCursor()
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return refuseCursor()
-  }
 }
 
 function isScalar(value: unknown): value is Scalar {

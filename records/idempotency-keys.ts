@@ -21,7 +21,7 @@ export interface KeyedRequest {
   /** Equal for equal requests. */
   fingerprint: string
   /** The fingerprint that version 1.1 stored. It was equal only for equal bytes. */
-  fingerprintOfBytes?: string
+  fingerprintOfBytes?: () => string
 }
 
 export type KeyState =
@@ -59,7 +59,8 @@ export async function findKeyState(
   )
   if (row === undefined) return { kind: 'unused' }
   if (await hasExpired(sql, row.expires_at, now)) return { kind: 'expired' }
-  if (![fingerprint, fingerprintOfBytes].includes(row.fingerprint)) return { kind: 'other_request' }
+  if (row.fingerprint !== fingerprint && row.fingerprint !== fingerprintOfBytes?.())
+    return { kind: 'other_request' }
   const { status, headers, body } = row
   return { kind: 'completed', response: { status, headers: JSON.parse(headers), body } }
 }
