@@ -9,6 +9,7 @@ import {
   listBulkJobs,
   pauseBulkJob,
   resumeBulkJob,
+  toPublicBulkJob,
 } from '../records/bulk-jobs.ts'
 import type { Db } from '../records/database/open.ts'
 import { accountTransaction, readScope } from '../records/database/scope.ts'
@@ -93,24 +94,8 @@ function toOutput(job: BulkJob | undefined): Output {
 }
 
 function toDocument(job: BulkJob) {
-  return {
-    id: job.id,
-    account_id: job.accountId,
-    kind: job.kind,
-    webhook_id: job.webhookId,
-    event_types: job.eventTypes,
-    since: formatTime(job.since),
-    until: formatTime(job.until),
-    rate: job.rate,
-    state: job.state,
-    state_reason: job.stateReason,
-    total: job.total,
-    done: job.done,
-    skipped: job.skipped,
-    created_at: formatTime(job.createdAt),
-    updated_at: formatTime(job.updatedAt),
-    ended_at: formatTime(job.endedAt),
-  }
+  const { id, ...document } = toPublicBulkJob(job)
+  return { id, account_id: job.accountId, ...document }
 }
 
 const COLUMNS: Columns<BulkJob> = {
