@@ -107,7 +107,7 @@ export interface OperationRow {
   readonly idempotent: boolean
   /** Whether requests can have If-Match. */
   readonly ifMatch: boolean
-  /** Of an operation that creates and updates several records: the operations for one record. */
+  /** The operations for one record, if this one creates and updates several. */
   readonly batch: {
     readonly create: OperationId
     readonly update: OperationId

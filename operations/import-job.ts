@@ -31,7 +31,7 @@ const MAX_ROWS = 100_000
 const ROWS_PER_BATCH = 100
 /** While the rows are counted. */
 const ROWS_PER_RENEWAL = 10_000
-/** Of the rows of a batch, as JSON. */
+/** The most bytes of the rows of a batch, as JSON. */
 const BATCH_BYTES = 1024 * 1024
 const FAILURE = 'An unexpected error occurred several times. Import the remaining rows again.'
 /** The imports of this process take turns, one batch each, so that they do not slow down requests. */

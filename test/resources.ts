@@ -341,7 +341,7 @@ const DELIVERY_FILTER_CASES: ResourceFixture['filterCases'] = {
   created_before: [[at(1), ({ created_at }) => created_at < at(1)]],
 }
 
-/** Of the lists that are no resources of the console. */
+/** The fixtures of lists that are no resources of the console. */
 const OTHER_FILTER_CASES: Partial<Record<OperationId, ResourceFixture['filterCases']>> = {
   listEvents: EVENT_FILTER_CASES,
   listDeliveries: DELIVERY_FILTER_CASES,

@@ -16,7 +16,7 @@ const DIFFERENCES: Record<string, Record<string, (row: Row) => Row>> = {
       ...row,
       byte_size: Number(byte_size) - 'external_id,'.length - ','.length,
     }),
-    // Of the bytes of the request.
+    // The fingerprint of the bytes of the request.
     idempotency_keys: (row) => ({
       ...row,
       fingerprint: 'lYCk-9G_45vtAOJkmJ_Wq_hvX5qoSqomxSO9-dv2fPw',

@@ -9,7 +9,7 @@ interface ApiRequest {
   /** Whether the command sends a new `Idempotency-Key` at each run. */
   isKeyed?: boolean
   body?: string | null
-  /** Of the body. */
+  /** The media type of the body. */
   mediaType?: string
   /** Names of variables. `$NAME` in `url` and `body` stands for the value of the variable. */
   variables?: string[]

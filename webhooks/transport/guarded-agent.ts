@@ -115,7 +115,7 @@ export class Connection {
   statusReader: StatusReader | undefined
   /** Set when the request has ended before the connection was ready. */
   abandonedBy: Error | undefined
-  /** What is being opened: the connection, or a tunnel for it. */
+  /** The part that is being opened: the connection, or a tunnel for it. */
   opening: { destroy(reason: Error): unknown } | undefined
 
   constructor(host: string, protocol: string) {

@@ -34,7 +34,7 @@ export interface SampleRequest {
   /** With an `IdVariable` for each reference to a record. The text of a file. Undefined: the request has
    *  no body. */
   body: unknown
-  /** Of the body. */
+  /** The media type of the body. */
   mediaType: string
   responseFormat: 'json' | 'text' | 'none'
   /** The variables of the path and the body. */
