@@ -135,6 +135,15 @@ export class TestRecords {
     return await this.withReferences(operation, body as JsonObject)
   }
 
+  /** Whether the operation changes a record that no request can create, such as a delivery. The state of
+   *  such a record changes on its own. */
+  isFound({ method, path }: Operation): boolean {
+    const collection = listCollections(path).at(-1)?.collection
+    if (method === 'get' || collection === undefined) return false
+    const { create, cause } = kindAt(this.#kinds, collection)
+    return create === undefined && cause === undefined
+  }
+
   /** A copy of the body with references to existing records. */
   async withReferences(operation: Operation, body: JsonObject): Promise<JsonObject> {
     const { required = [] } = requestSchema(this.#contract, operation)

@@ -72,6 +72,7 @@ async function sendValid(run: Run, operation: Operation, input: Input): Promise<
   const isFine =
     status === operation.success.status ||
     (status === 304 && 'If-None-Match' in request.headers) ||
+    (status === 409 && run.records.isFound(operation)) ||
     (status === 412 && 'If-Match' in request.headers) ||
     (status === 414 && isTooLong(request)) ||
     (status === 422 && (isTooLarge(run, input) || coverRefusals(run, operation, response)))
