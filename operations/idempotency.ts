@@ -10,8 +10,8 @@ import {
   lockIdempotencyKey,
   type StoredResponse,
 } from '../records/idempotency-keys.ts'
+import { isObject } from '../records/merge-patch.ts'
 import { parseJson } from '../scripts/model/json.ts'
-import { isObject } from '../scripts/model/source.ts'
 
 /** How long a request waits for an earlier one with the same key. */
 const WAIT_MS = 1_000
@@ -53,7 +53,7 @@ function canonical(body: string): string {
   const parsed = parseJson(body)
   if (parsed === undefined) return body
   return JSON.stringify(parsed, (_, value: unknown) =>
-    isObject(value) && !Array.isArray(value)
+    isObject(value)
       ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
       : value,
   )

@@ -23,6 +23,6 @@ export function applyMergePatch(target: unknown, patch: unknown): unknown {
   return Object.fromEntries(merged)
 }
 
-function isObject(value: unknown): value is object {
+export function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -17,8 +17,8 @@ const NOT_AT_THE_START = [
   '/web/docs/pages/',
 ]
 
-/** The module of scripts/ that a start loads compares hashes of the contracts. */
-const TOOLS_AT_THE_START = ['source-hashes.ts']
+/** The modules of scripts/ that a start loads: one parses JSON, one compares hashes of the contracts. */
+const TOOLS_AT_THE_START = ['json.ts', 'source-hashes.ts']
 
 /** The URL of a module that appends the URL of each loaded module to a file, in every thread. */
 const recordModules = (file: string): string =>
