@@ -32,9 +32,15 @@ export function idempotencyFaults(contract: Contract): SeededFault[] {
           : {},
     },
     'takes another request with a used key': {
-      // To send another request with a used key, the tests add a space to the body.
-      changeRequest: ({ body, headers }) =>
-        body.endsWith(' ') ? { headers: withoutHeaders(headers, 'idempotency-key') } : {},
+      async respond(request, forward) {
+        const response = await forward(request)
+        const isRefused = response.status === 422 && response.body.includes('Idempotency-Key')
+        if (!isRefused || !isValidKey(request.headers['idempotency-key'])) return response
+        return await forward({
+          ...request,
+          headers: withoutHeaders(request.headers, 'idempotency-key'),
+        })
+      },
     },
     'stores the response of an error': {
       async respond(request, forward) {
