@@ -937,7 +937,7 @@ export interface paths {
         };
         /**
          * List events
-         * @description Lists all events of your account in the order of their creation, including events without a subscribed webhook. After an outage, read the events with `filter[created_from]` and the `meta.complete_until` of your previous read, and skip the events that you already have. An event is visible slightly later than its `created_at`, so concurrent events can appear out of order.
+         * @description Lists all events of your account in the order of their creation, including events without a subscribed webhook. After an outage, read the events with `filter[created_from]` and the `meta.complete_until` of the first page of your previous read, and skip the events that you already have. An event is visible slightly later than its `created_at`, so concurrent events can appear out of order.
          */
         get: operations["listEvents"];
         put?: never;
@@ -1116,7 +1116,7 @@ export interface components {
             next_cursor: string | null;
             /**
              * Format: date-time
-             * @description The list is complete until this time: no change can appear later with an `updated_at`, or for events a `created_at`, before it. A synchronisation continues from here. Usually a few seconds ago. Null for a list without `filter[created_from]`, or if the service cannot tell.
+             * @description The list is complete until this time: no change can appear later with an `updated_at`, or for events a `created_at`, before it. A synchronisation continues from the value of its first response. Usually a few seconds ago. Null while the service cannot tell, and for webhooks, deliveries and event types, whose lists have no such time.
              */
             complete_until: string | null;
         };

@@ -1,4 +1,4 @@
-# Keeps a copy of all participants in mirror.json. Run it again to read what has changed since.
+# Keeps a copy of participants, tasks and payments in mirror.json. Run it again to read what has changed since.
 import json
 import os
 import sys
@@ -9,9 +9,12 @@ from urllib.request import Request, urlopen
 
 BASE = os.environ["MUSTER_URL"] + "/public/v1"
 FILE = "mirror.json"
+# Payments need a key whose owner has the Finance permission to read. After a change here, delete mirror.json.
+LISTS = {"participant": "/participants", "task": "/tasks", "payment": "/payments"}
 
 
-def get(path, query):
+def get(path, query=()):
+    """Returns None if there is no such record."""
     request = Request(
         f"{BASE}{path}?{urlencode(query)}",
         headers={"Authorization": f"Bearer {os.environ['MUSTER_API_KEY']}"},
@@ -21,6 +24,8 @@ def get(path, query):
             with urlopen(request) as response:
                 return json.load(response)
         except HTTPError as error:
+            if error.code == 404:
+                return None
             seconds = int(error.headers.get("Retry-After") or 0)
             if error.code not in (429, 503) or not seconds:
                 sys.exit(f"{error.code}: {error.read().decode()}")
@@ -42,28 +47,43 @@ try:
     with open(FILE) as file:
         mirror = json.load(file)
 except FileNotFoundError:
-    mirror = {"until": None, "records": {}}
-since, records = mirror["until"], mirror["records"]
+    mirror = {"from": None, "newest_event": None, "records": {}}
 
-until = None
-changed = 0
-for page in walk("/participants", {} if since is None else {"filter[updated_from]": since}):
-    # The next run continues from here: no change before this time can appear later.
-    until = until or page["meta"]["complete_until"]
-    for record in page["data"]:
-        records[record["id"]] = record
-        changed += 1
+since = mirror["from"]
+# If the newest event that the previous run saw is gone, the service may have deleted later ones, too, because they
+# are too old or because its operator restored a backup. Then read everything.
+if mirror["newest_event"] is None or get(f"/events/{mirror['newest_event']}") is None:
+    since = None
+# A run that reads everything begins with an empty copy, so deleted records are not in the new copy.
+records = mirror["records"] if since else {name: {} for name in LISTS}
 
-deleted = 0
-if since is not None:
-    query = {"filter[event_type]": "participant.deleted", "filter[created_from]": since}
-    for page in walk("/events", query):
+metas = []
+read = deleted = 0
+for name, path in LISTS.items():
+    for page in walk(path, {"filter[updated_from]": since} if since else {}):
+        metas.append(page["meta"])
+        for record in page["data"]:
+            records[name][record["id"]] = record
+            read += 1
+
+if since:
+    types = ",".join(f"{name}.deleted" for name in LISTS)
+    for page in walk("/events", {"filter[event_type]": types, "filter[created_from]": since}):
         for event in page["data"]:
-            if records.pop(event["resource"]["id"], None):
+            resource = event["resource"]
+            if records[resource["type"]].pop(resource["id"], None):
                 deleted += 1
 
+newest = get("/events", {"sort": "-created_at", "page[size]": 1})["data"]
+mirror = {
+    # The next run continues from the time in the first response of this run. If it is null, the old time stays.
+    "from": metas[0]["complete_until"] or since,
+    "newest_event": newest[0]["id"] if newest else None,
+    "records": records,
+}
 # The file has either the old state or the new one, even if the program is stopped.
 with open(FILE + ".new", "w") as file:
-    json.dump({"until": until, "records": records}, file)
+    json.dump(mirror, file)
 os.replace(FILE + ".new", FILE)
-print(f"{changed} read, {deleted} deleted, {len(records)} in the copy.")
+total = sum(len(copies) for copies in records.values())
+print(f"{read} read, {deleted} deleted, {total} in the copy.")

@@ -1,20 +1,29 @@
-// Keeps a copy of all participants in mirror.json. Run it again to read what has changed since.
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+// Keeps a copy of participants, tasks and payments in mirror.json. Run it again to read what has changed since.
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 
 const BASE = `${process.env.MUSTER_URL}/public/v1`
 const FILE = 'mirror.json'
+// Payments need a key whose owner has the Finance permission to read. After a change here, delete mirror.json.
+const LISTS = { participant: '/participants', task: '/tasks', payment: '/payments' }
 
 interface Page {
-  data: Record<string, unknown>[]
-  meta: { next_cursor: string | null; complete_until: string }
+  /** Only events have `resource`. */
+  data: { id: string; resource: { type: string; id: string } }[]
+  meta: { next_cursor: string | null; complete_until: string | null }
 }
 
-async function get(path: string, query: Record<string, string>): Promise<Page> {
+interface Mirror {
+  from: string | null
+  newest_event: string | null
+  records: Record<string, Record<string, unknown>>
+}
+
+async function get(path: string, query: Record<string, string> = {}): Promise<Response> {
   for (;;) {
     const response = await fetch(`${BASE}${path}?${new URLSearchParams(query)}`, {
       headers: { Authorization: `Bearer ${process.env.MUSTER_API_KEY}` },
     })
-    if (response.ok) return await response.json()
+    if (response.ok || response.status === 404) return response
     const seconds = Number(response.headers.get('Retry-After'))
     if (![429, 503].includes(response.status) || !seconds)
       throw new Error(`${response.status}: ${await response.text()}`)
@@ -26,44 +35,59 @@ async function get(path: string, query: Record<string, string>): Promise<Page> {
 async function* walk(path: string, query: Record<string, string>): AsyncGenerator<Page> {
   for (let cursor: string | null = ''; cursor !== null; ) {
     const after: Record<string, string> = cursor === '' ? {} : { 'page[after]': cursor }
-    const page = await get(path, { ...query, 'page[size]': '100', ...after })
+    const response = await get(path, { ...query, 'page[size]': '100', ...after })
+    const page: Page = await response.json()
     yield page
     cursor = page.meta.next_cursor
   }
 }
 
-function readMirror(): { until: string | null; records: Record<string, unknown> } {
-  try {
-    return JSON.parse(readFileSync(FILE, 'utf8'))
-  } catch {
-    return { until: null, records: {} }
+const mirror: Mirror = existsSync(FILE)
+  ? JSON.parse(readFileSync(FILE, 'utf8'))
+  : { from: null, newest_event: null, records: {} }
+
+// If the newest event that the previous run saw is gone, the service may have deleted later ones, too, because they
+// are too old or because its operator restored a backup. Then read everything.
+const isContinued =
+  mirror.newest_event !== null && (await get(`/events/${mirror.newest_event}`)).status === 200
+const since = isContinued ? mirror.from : null
+// A run that reads everything begins with an empty copy, so deleted records are not in the new copy.
+const records = since === null ? {} : mirror.records
+
+const completeUntil: (string | null)[] = []
+let read = 0
+for (const [name, path] of Object.entries(LISTS)) {
+  const copies = records[name] ?? {}
+  records[name] = copies
+  const query: Record<string, string> = since === null ? {} : { 'filter[updated_from]': since }
+  for await (const { data, meta } of walk(path, query)) {
+    completeUntil.push(meta.complete_until)
+    for (const record of data) copies[record.id] = record
+    read += data.length
   }
 }
 
-const { until: since, records } = readMirror()
-let until: string | null = null
-let changed = 0
-const updatedSince: Record<string, string> = since === null ? {} : { 'filter[updated_from]': since }
-for await (const { data, meta } of walk('/participants', updatedSince)) {
-  // The next run continues from here: no change before this time can appear later.
-  until ??= meta.complete_until
-  for (const record of data) records[String(record.id)] = record
-  changed += data.length
+let deleted = 0
+if (since !== null) {
+  const types = Object.keys(LISTS).map((name) => `${name}.deleted`)
+  const query = { 'filter[event_type]': types.join(), 'filter[created_from]': since }
+  for await (const { data } of walk('/events', query))
+    for (const { resource } of data) {
+      const copies = records[resource.type] ?? {}
+      if (resource.id in copies) deleted++
+      delete copies[resource.id]
+    }
 }
 
-let deleted = 0
-if (since !== null)
-  for await (const { data } of walk('/events', {
-    'filter[event_type]': 'participant.deleted',
-    'filter[created_from]': since,
-  }))
-    for (const event of data) {
-      const { id } = event.resource as { id: string }
-      if (id in records) deleted++
-      delete records[id]
-    }
-
+const newest: Page = await (await get('/events', { sort: '-created_at', 'page[size]': '1' })).json()
+const updated: Mirror = {
+  // The next run continues from the time in the first response of this run. If it is null, the old time stays.
+  from: completeUntil[0] ?? since,
+  newest_event: newest.data[0]?.id ?? null,
+  records,
+}
 // The file has either the old state or the new one, even if the program is stopped.
-writeFileSync(`${FILE}.new`, JSON.stringify({ until, records }))
+writeFileSync(`${FILE}.new`, JSON.stringify(updated))
 renameSync(`${FILE}.new`, FILE)
-console.log(`${changed} read, ${deleted} deleted, ${Object.keys(records).length} in the copy.`)
+const total = Object.values(records).reduce((sum, copies) => sum + Object.keys(copies).length, 0)
+console.log(`${read} read, ${deleted} deleted, ${total} in the copy.`)

@@ -10,6 +10,7 @@ import { type Muster, newMuster } from '../cli/muster.ts'
 import { startServing } from '../cli/serving.ts'
 import { until } from '../helpers.ts'
 import { freePort } from '../postgres.ts'
+import { cannotTellFirst, startPageProxy } from './page-proxy.ts'
 import { run } from './runtimes.ts'
 
 const GUIDE = fileURLToPath(new URL('../../docs/guides/catching-up.md', import.meta.url))
@@ -141,8 +142,9 @@ function listProcessed(): string[] {
   return rows.map(({ resource_id }) => String(resource_id)).sort()
 }
 
-async function catchUp(): Promise<string> {
-  const { status, stdout, stderr } = await run(commandWith('catch-up.mjs'), environment)
+async function catchUp(url = server.url): Promise<string> {
+  const variables = { ...environment, MUSTER_URL: url }
+  const { status, stdout, stderr } = await run(commandWith('catch-up.mjs'), variables)
   expect(status, stderr).toBe(0)
   return stdout
 }
@@ -187,6 +189,24 @@ it('processes each event once: several webhooks, an outage beyond all attempts, 
   await waitForDeliveries('delivered', all.length)
   expect(listProcessed()).toEqual(all)
   expect(await catchUp()).toBe('Processed 0 missed events.\n')
+})
+
+it('finds an event that became visible late, although the first page did not say until when it was complete', {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  await stopReceiver()
+  await catchUp()
+  await using proxy = await startPageProxy(server.url)
+  const [lateId] = await newParticipants(3)
+  proxy.onPage = async (page, isFirst) => {
+    const events = page.data as unknown as { resource: { id: string } }[]
+    page.data = page.data.filter((_, index) => events[index]?.resource.id !== lateId)
+    await cannotTellFirst(page, isFirst)
+  }
+  expect(await catchUp(proxy.url)).toBe('Processed 2 missed events.\n')
+  expect(listProcessed()).not.toContain(lateId)
+  expect(await catchUp()).toBe('Processed 1 missed events.\n')
+  expect(listProcessed()).toContain(lateId)
 })
 
 it('the last command shows the IDs of the deliveries of an event', {

@@ -2,9 +2,12 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startApp, type TestApp } from '../helpers.ts'
+import { type Body, newParticipant, newPayment, newTask } from '../handlers/new-records.ts'
+import { type Client, startApp, type TestApp } from '../helpers.ts'
 import { ROOT } from '../repository.ts'
+import { cannotTell, cannotTellFirst, startPageProxy } from './page-proxy.ts'
 import { formatTestName, isSkipped, RUNTIMES, run } from './runtimes.ts'
 
 const LANGUAGES: Record<string, string> = { typescript: 'ts', python: 'py', go: 'go' }
@@ -27,13 +30,18 @@ describe.each(RUNTIMES.filter(({ language }) => language in LANGUAGES))('$langua
   const { language, command } = runtime
 
   /** Runs a program with files beside it. */
-  async function start(key: string, name: string, files: Record<string, string> = {}) {
+  async function start(
+    key: string,
+    name: string,
+    files: Record<string, string> = {},
+    url = app.url,
+  ) {
     const cwd = await mkdtemp(join(folder, `${language}-`))
     return async (changed = files) => {
       for (const [file, content] of Object.entries(changed))
         await writeFile(join(cwd, file), content)
       const program = join(ROOT, `docs/cookbook/${name}.${LANGUAGES[language]}`)
-      const environment = { MUSTER_URL: app.url, MUSTER_API_KEY: key }
+      const environment = { MUSTER_URL: url, MUSTER_API_KEY: key }
       const result = await run(command(program), environment, cwd)
       return { ...result, read: (file: string) => readFile(join(cwd, file), 'utf8') }
     }
@@ -67,8 +75,8 @@ describe.each(RUNTIMES.filter(({ language }) => language in LANGUAGES))('$langua
       const synced = await sync()
       expect(synced.stdout).toMatch(/^\d+ read, 1 deleted, 100 in the copy\.\n$/)
       const { records } = JSON.parse(await synced.read('mirror.json'))
-      expect(records[changed.id].full_name).toBe('Renamed')
-      expect(records[deleted.id]).toBeUndefined()
+      expect(records.participant[changed.id].full_name).toBe('Renamed')
+      expect(records.participant[deleted.id]).toBeUndefined()
 
       const csv = 'full_name,external_id,email\r\nNew,crm-new,\r\nOld,crm-5,\r\nBad,crm-bad,no\r\n'
       const imported = await (await start(key, 'import-spreadsheet', { 'people.csv': csv }))()
@@ -85,4 +93,86 @@ describe.each(RUNTIMES.filter(({ language }) => language in LANGUAGES))('$langua
       expect(left.stdout).toBe('unchanged http://127.0.0.1:1/a\ndeleted http://127.0.0.1:1/b\n')
     },
   )
+
+  it.skipIf(isSkipped(runtime))(
+    `${formatTestName(runtime)}: the copy has what the lists have, whatever complete_until says`,
+    { timeout: 120_000 },
+    async () => {
+      const { key } = await app.newAccount()
+      const client = app.as({ key })
+      await using proxy = await startPageProxy(app.url)
+      const sync = await start(key, 'nightly-sync', {}, proxy.url)
+      /** What the program has copied. */
+      const copy = async () => {
+        const { status, stderr, read } = await sync()
+        expect(status, stderr).toBe(0)
+        mirror = JSON.parse(await read('mirror.json'))
+        return mirror.records
+      }
+      let mirror: Body
+      const deleted: Body[] = []
+      while (deleted.length < 3) deleted.push(await newParticipant(client))
+      const changed = await newParticipant(client)
+      const task = await newTask(client, { participant_id: changed.id })
+      const payment = await newPayment(client)
+      // For a second page of participants.
+      await newParticipant(client)
+      const deleteNext = () => client.delete(`/participants/${deleted.pop().id}`)
+
+      // Two first runs that do not know where the next one has to continue.
+      proxy.onPage = cannotTell
+      expect(await copy()).toEqual(await readLists(client))
+      await deleteNext()
+      await client.delete(`/payments/${payment.id}`)
+      expect(await copy()).toEqual(await readLists(client))
+
+      // A run that knows it, and two that do not.
+      proxy.onPage = () => undefined
+      expect(await copy()).toEqual(await readLists(client))
+      const { from } = mirror
+      proxy.onPage = cannotTell
+      while (deleted.length > 0) {
+        await deleteNext()
+        expect(await copy()).toEqual(await readLists(client))
+        expect(mirror.from).toBe(from)
+      }
+
+      // A record changes after the program has read its page, and only later pages know the time.
+      let isChanged = false
+      proxy.onPage = async (page, isFirst) => {
+        if (!isChanged && page.data.some(({ id }) => id === changed.id)) {
+          isChanged = true
+          await client.patch(`/participants/${changed.id}`, { full_name: 'Changed meanwhile' })
+          await client.delete(`/tasks/${task.id}`)
+          await setTimeout(1)
+        }
+        await cannotTellFirst(page, isFirst)
+      }
+      await copy()
+      proxy.onPage = () => undefined
+      const copied = await copy()
+      expect(copied).toEqual(await readLists(client))
+      expect(copied.participant[changed.id].full_name).toBe('Changed meanwhile')
+
+      // The operator restores a backup that does not have the last record and its event.
+      const last = await newParticipant(client)
+      expect(Object.keys((await copy()).participant)).toContain(last.id)
+      await app.db.write('events').where({ resource_id: last.id }).delete()
+      await app.db.write('participants').where({ id: last.id }).delete()
+      expect(await copy()).toEqual(await readLists(client))
+    },
+  )
 })
+
+/** The records of the lists that nightly-sync copies, by ID. */
+async function readLists(client: Client): Promise<Record<string, object>> {
+  const lists = { participant: '/participants', task: '/tasks', payment: '/payments' }
+  const entries = Object.entries(lists).map(async ([name, path]) => {
+    const { body } = await client.get(`${path}?page[size]=100`)
+    return [
+      name,
+      Object.fromEntries(body.data.map((record: { id: string }) => [record.id, record])),
+    ]
+  })
+  return Object.fromEntries(await Promise.all(entries))
+}

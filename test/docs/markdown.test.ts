@@ -92,5 +92,9 @@ it('a guide: the code that it links to, and the URL of the service', () => {
   const guide = texts.get('guides/webhooks.md')
   expect(guide).toContain('```py\n')
   expect(guide).toContain('webhook-signature')
+  for (const id of ['cookbook', 'keep-a-copy']) {
+    const text = texts.get(`guides/${id}.md`)
+    for (const language of ['ts', 'py', 'go']) expect(text, id).toContain(`\`\`\`${language}\n`)
+  }
   expect(texts.get('guides/getting-started.md')).toContain('https://api.example.com/public/v1/me')
 })

@@ -27,6 +27,7 @@ const NAVIGATION_ORDER = [
   'webhooks',
   'delivery',
   'catching-up',
+  'keep-a-copy',
   'cookbook',
 ]
 

@@ -20,8 +20,8 @@ import {
   section,
 } from './text.ts'
 
-/** A list item that consists only of a link to the source file of a receiver. */
-const SOURCE_FILE_ITEM = /^- \[([^\]]*)\]\((\S*\/receivers\/\S*)\)$/gm
+/** A list item that consists only of a link to the source file of a receiver or of the cookbook. */
+const SOURCE_FILE_ITEM = /^- \[([^\]]*)\]\((\S*\/(?:receivers|cookbook)\/\S*)\)$/gm
 /** A link to another page or file: its URL begins with neither a scheme nor `#`. */
 const RELATIVE_LINK = /\[([^\]]*)\]\((?![a-z]+:|#)([^)\s]*)\)/g
 
