@@ -1821,6 +1821,11 @@ export interface components {
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
         };
+        /**
+         * @description A field of an import.
+         * @enum {string}
+         */
+        ImportField: "id" | "resource" | "mode" | "format" | "dry_run" | "status" | "row_count" | "created_count" | "updated_count" | "unchanged_count" | "refused_count" | "byte_size" | "error" | "completed_at" | "expires_at" | "created_at" | "updated_at";
         /** @description A page of imports. */
         ImportList: {
             /** @description The records of the page, in order. */
@@ -1965,6 +1970,11 @@ export interface components {
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
         };
+        /**
+         * @description A field of a webhook.
+         * @enum {string}
+         */
+        WebhookField: "id" | "url" | "description" | "event_types" | "ordering" | "header_names" | "enabled" | "disabled_at" | "secret" | "has_next_secret" | "next_secret" | "created_at" | "updated_at";
         /** @description A page of webhooks. */
         WebhookList: {
             /** @description The records of the page, in order. */
@@ -2187,6 +2197,11 @@ export interface components {
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
         };
+        /**
+         * @description A field of a delivery.
+         * @enum {string}
+         */
+        DeliveryField: "id" | "webhook_id" | "event_id" | "event_type" | "state" | "failure_reason" | "attempt_count" | "next_attempt_at" | "attempts" | "created_at" | "updated_at";
         /** @description A page of deliveries. */
         DeliveryList: {
             /** @description The records of the page, in order. */
@@ -2207,6 +2222,11 @@ export interface components {
         };
         /** @description Something that happened to a record. An event never changes. Its type decides about `data`. */
         Event: components["schemas"]["ParticipantEvent"] | components["schemas"]["TaskEvent"] | components["schemas"]["JobEvent"] | components["schemas"]["JobApplicationCreatedEvent"] | components["schemas"]["JobApplicationEvent"] | components["schemas"]["PaymentEvent"] | components["schemas"]["ExportEvent"] | components["schemas"]["ImportEvent"];
+        /**
+         * @description A field of an event.
+         * @enum {string}
+         */
+        EventField: "id" | "event_type" | "resource" | "data" | "created_at" | "changes" | "actor" | "delivery_ids";
         /** @description Something that happened to a participant. */
         ParticipantEvent: {
             id: components["schemas"]["Id"];
@@ -4903,6 +4923,14 @@ export interface components {
         ExportFields: components["schemas"]["ExportField"][];
         /** @description The fields of each payment to return. By default all. `id` is always there. */
         PaymentFields: components["schemas"]["PaymentField"][];
+        /** @description The fields of each import to return. By default all. `id` is always there. */
+        ImportFields: components["schemas"]["ImportField"][];
+        /** @description The fields of each webhook to return. By default all. `id` is always there. */
+        WebhookFields: components["schemas"]["WebhookField"][];
+        /** @description The fields of each delivery to return. By default all. `id` is always there. */
+        DeliveryFields: components["schemas"]["DeliveryField"][];
+        /** @description The fields of each event to return. By default all. `id` is always there. */
+        EventFields: components["schemas"]["EventField"][];
         /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
         IdempotencyKey: string;
         /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. An empty header names no version and gets 412, too. */
@@ -5420,6 +5448,7 @@ export type ExportField = components['schemas']['ExportField'];
 export type ExportList = components['schemas']['ExportList'];
 export type ExportCreate = components['schemas']['ExportCreate'];
 export type Import = components['schemas']['Import'];
+export type ImportField = components['schemas']['ImportField'];
 export type ImportList = components['schemas']['ImportList'];
 export type Payment = components['schemas']['Payment'];
 export type PaymentInclude = components['schemas']['PaymentInclude'];
@@ -5432,6 +5461,7 @@ export type DeliveredEventType = components['schemas']['DeliveredEventType'];
 export type WebhookOrdering = components['schemas']['WebhookOrdering'];
 export type NewWebhookOrdering = components['schemas']['NewWebhookOrdering'];
 export type Webhook = components['schemas']['Webhook'];
+export type WebhookField = components['schemas']['WebhookField'];
 export type WebhookList = components['schemas']['WebhookList'];
 export type WebhookHeader = components['schemas']['WebhookHeader'];
 export type WebhookHeaderUpdate = components['schemas']['WebhookHeaderUpdate'];
@@ -5450,10 +5480,12 @@ export type AttemptTrigger = components['schemas']['AttemptTrigger'];
 export type AttemptOutcome = components['schemas']['AttemptOutcome'];
 export type Attempt = components['schemas']['Attempt'];
 export type Delivery = components['schemas']['Delivery'];
+export type DeliveryField = components['schemas']['DeliveryField'];
 export type DeliveryList = components['schemas']['DeliveryList'];
 export type PaymentBatchResult = components['schemas']['PaymentBatchResult'];
 export type PaymentItemResult = components['schemas']['PaymentItemResult'];
 export type Event = components['schemas']['Event'];
+export type EventField = components['schemas']['EventField'];
 export type ParticipantEvent = components['schemas']['ParticipantEvent'];
 export type TaskEvent = components['schemas']['TaskEvent'];
 export type JobEvent = components['schemas']['JobEvent'];
@@ -5602,6 +5634,10 @@ export type ParameterJobFields = components['parameters']['JobFields'];
 export type ParameterJobApplicationFields = components['parameters']['JobApplicationFields'];
 export type ParameterExportFields = components['parameters']['ExportFields'];
 export type ParameterPaymentFields = components['parameters']['PaymentFields'];
+export type ParameterImportFields = components['parameters']['ImportFields'];
+export type ParameterWebhookFields = components['parameters']['WebhookFields'];
+export type ParameterDeliveryFields = components['parameters']['DeliveryFields'];
+export type ParameterEventFields = components['parameters']['EventFields'];
 export type ParameterIdempotencyKey = components['parameters']['IdempotencyKey'];
 export type ParameterIfMatch = components['parameters']['IfMatch'];
 export type ParameterIfNoneMatch = components['parameters']['IfNoneMatch'];
@@ -6723,6 +6759,8 @@ export interface operations {
                 "filter[resource]"?: components["schemas"]["ImportResource"][];
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: components["schemas"]["ImportSort"][];
+                /** @description The fields of each import to return. By default all. `id` is always there. */
+                fields?: components["parameters"]["ImportFields"];
             };
             header?: never;
             path?: never;
@@ -6786,7 +6824,10 @@ export interface operations {
     };
     getImport: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The fields of each import to return. By default all. `id` is always there. */
+                fields?: components["parameters"]["ImportFields"];
+            };
             header?: {
                 /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -7123,6 +7164,8 @@ export interface operations {
                 "page[size]"?: components["parameters"]["PageSize"];
                 /** @description The `meta.next_cursor` of the page before. Repeat the filters and the sort of that page, and leave out `page[number]`. */
                 "page[after]"?: components["parameters"]["PageAfter"];
+                /** @description The fields of each webhook to return. By default all. `id` is always there. */
+                fields?: components["parameters"]["WebhookFields"];
             };
             header?: never;
             path?: never;
@@ -7169,7 +7212,10 @@ export interface operations {
     };
     getWebhook: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The fields of each webhook to return. By default all. `id` is always there. */
+                fields?: components["parameters"]["WebhookFields"];
+            };
             header?: {
                 /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -7507,6 +7553,8 @@ export interface operations {
                 "filter[created_before]"?: components["schemas"]["DateTime"];
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: components["schemas"]["DeliverySort"][];
+                /** @description The fields of each delivery to return. By default all. `id` is always there. */
+                fields?: components["parameters"]["DeliveryFields"];
             };
             header?: never;
             path?: never;
@@ -7527,7 +7575,10 @@ export interface operations {
     };
     getDelivery: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The fields of each delivery to return. By default all. `id` is always there. */
+                fields?: components["parameters"]["DeliveryFields"];
+            };
             header?: {
                 /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -7677,6 +7728,8 @@ export interface operations {
                 "filter[created_until]"?: components["parameters"]["FilterCreatedUntil"];
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: components["schemas"]["EventSort"][];
+                /** @description The fields of each event to return. By default all. `id` is always there. */
+                fields?: components["parameters"]["EventFields"];
             };
             header?: never;
             path?: never;
@@ -7696,7 +7749,10 @@ export interface operations {
     };
     getEvent: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The fields of each event to return. By default all. `id` is always there. */
+                fields?: components["parameters"]["EventFields"];
+            };
             header?: {
                 /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];

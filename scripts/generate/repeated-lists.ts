@@ -9,8 +9,8 @@ import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 import { fail, type Located, type Path, type Source, valueAt } from '../model/source.ts'
 import { parseYaml } from '../model/yaml.ts'
-import { readListWords } from '../words/lists.ts'
-import type { RecordWords } from '../words/records.ts'
+import { findItemSchema, readListWords } from '../words/lists.ts'
+import { wordsOfRecord } from '../words/records.ts'
 
 const SCHEMAS = ['components', 'schemas']
 
@@ -71,23 +71,27 @@ export function findStaleLists(contract: Contract): Located[] {
 }
 
 /** What the parameter `fields` of an operation that returns one record can name: each field of the record
- *  that `include` does not add. */
+ *  that `include` does not add. The fields of several types have no common description: people write it. */
 function listRecordFields(contract: Contract, operation: Operation): Located[] {
   const { sources } = contract
   const { fields } = readListWords(contract) ?? {}
   const parameter = operation.parameters.find(({ name }) => name === fields?.parameter)
   const media = operation.success.content['application/json']
   if (parameter === undefined || media === undefined) return []
-  const record = dereference(sources, media.schema)
-  const words = record.value['x-record'] as RecordWords | undefined
-  if (words === undefined) return []
+  if (findItemSchema(contract, operation) !== undefined) return []
   const { items = {} } = parameter.schema.value
   const { source, path } = dereference(sources, { ...parameter.schema, value: items })
-  const own = Object.entries(record.value.properties ?? {})
-    .filter(([name]) => !(name in (words.include ?? {})))
-    .map(([name, value]) => [name, dereference(sources, { ...record, value }).value.description])
+  const record = dereference(sources, media.schema)
+  const types = record.value.oneOf?.map((value) => dereference(sources, { ...record, value }))
+  const own = (types ?? [record]).flatMap((type) =>
+    Object.entries(type.value.properties ?? {})
+      .filter(([name]) => !(name in (wordsOfRecord(type.value).include ?? {})))
+      .map(([name, value]) => [name, dereference(sources, { ...type, value }).value.description]),
+  )
+  const names = { source, path: [...path, 'enum'], value: [...new Set(own.map(([name]) => name))] }
+  if (types !== undefined) return [names]
   return [
-    { source, path: [...path, 'enum'], value: own.map(([name]) => name) },
+    names,
     { source, path: [...path, 'x-enum-descriptions'], value: own.map(([, text = '']) => text) },
   ]
 }

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Client, sharedApp } from '../helpers.ts'
 import { statusAndFields } from './checks.ts'
+import { sendFile } from './import-helpers.ts'
 import {
   type Body,
   newApplication,
@@ -151,6 +152,30 @@ describe('fields', () => {
     const { meta: plainMeta } = await read(client, '/tasks')
     expect(meta).toEqual({ ...plainMeta, complete_until: expect.any(String) })
     expect((await read(client, '/tasks?fields=id')).data).toEqual([{ id }])
+  })
+
+  test('imports, webhooks, deliveries and events', async () => {
+    const client = await app.newClient()
+    await client.post('/webhooks', { url: 'http://localhost:9/', event_types: ['*'] })
+    await newParticipant(client)
+    await sendFile(client, 'mode=create', 'full_name\r\nAda\r\n')
+    for (const [slug, name] of [
+      ['imports', 'status'],
+      ['webhooks', 'url'],
+      ['deliveries', 'attempts'],
+      ['events', 'changes'],
+    ] as const) {
+      const { data } = await read(client, `/${slug}`)
+      const select = (record: Body): Body =>
+        Object.fromEntries(Object.entries(record).filter(([key]) => ['id', name].includes(key)))
+      expect((await read(client, `/${slug}?fields=${name}`)).data).toEqual(data.map(select))
+      const path = `/${slug}/${data[0].id}`
+      const plain = await client.get(path)
+      const selected = await client.get(`${path}?fields=${name}`)
+      expect(selected.body).toEqual(select(plain.body))
+      expect(Object.keys(selected.body)).toEqual(['id', name])
+      expect(selected.headers.get('etag')).toBe(plain.headers.get('etag'))
+    }
   })
 
   test.each(['fields=participant', 'fields=', 'fields=title,title', 'fields=account_id'])(

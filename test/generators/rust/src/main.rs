@@ -155,7 +155,7 @@ async fn ask(client: &Configuration) -> Outcome<Vec<ScreeningQuestion>> {
 
 async fn list_event_types(client: &Configuration) -> Outcome<Vec<String>> {
     let events = list_events(
-        client, None, None, None, None, None, None, None, None, None, None, None,
+        client, None, None, None, None, None, None, None, None, None, None, None, None,
     )
     .await?;
     let types = events.data.iter().map(|event| match event {

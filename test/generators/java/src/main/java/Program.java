@@ -188,7 +188,7 @@ public final class Program {
 
   private static List<String> listEventTypes(EventsApi api) throws ApiException {
     List<String> types = new ArrayList<>();
-    EventList events = api.listEvents(null, null, null, null, null, null, null, null, null, null, null);
+    EventList events = api.listEvents(null, null, null, null, null, null, null, null, null, null, null, null);
     for (Event event : events.getData()) {
       if (event.getActualInstance() instanceof ParticipantEvent created)
         types.add(created.getEventType().getValue());
