@@ -6332,8 +6332,8 @@ export interface operations {
                 "filter[job_id]"?: string;
                 /** @description Only applications of this participant. */
                 "filter[participant_id]"?: string;
-                /** @description Only applications with one of these outcomes. */
-                "filter[screening_outcome]"?: components["schemas"]["ScreeningResult"][];
+                /** @description Only applications with one of these outcomes. `null` finds the applications without an outcome. */
+                "filter[screening_outcome]"?: components["schemas"]["ScreeningResult"][] | null;
                 /** @description Only the records with one of these IDs, at most 100. */
                 "filter[id]"?: components["parameters"]["FilterId"];
                 /** @description Only the records with one of these external IDs, at most 100. A comma separates two IDs. A comma that is part of an ID is written as `%2C`. If your library encodes all commas, repeat the parameter for several IDs. */

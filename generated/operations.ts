@@ -676,7 +676,7 @@ export const operations = {
       'filter[status]': { type: 'list' },
       'filter[job_id]': { type: 'string' },
       'filter[participant_id]': { type: 'string' },
-      'filter[screening_outcome]': { type: 'list' },
+      'filter[screening_outcome]': { type: 'list', nullable: true },
       'filter[id]': { type: 'list' },
       'filter[external_id]': { type: 'text_list' },
       'filter[created_after]': { type: 'string' },

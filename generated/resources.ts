@@ -1296,9 +1296,10 @@ export const resources: readonly Resource[] = [
       },
       {
         name: 'screening_outcome',
-        description: 'Only applications with one of these outcomes.',
+        description: 'Only applications with one of these outcomes. `null` finds the applications without an outcome.',
         schema: {
           type: 'array',
+          nullable: true,
           minItems: 1,
           uniqueItems: true,
           items: {

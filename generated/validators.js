@@ -2529,7 +2529,7 @@ return errors === 0;
 }
 
 const listJobApplications_query = validate123;
-const schema43 = {"type":"object","properties":{"page[number]":{"$ref":"/shared/openapi.yaml/components/parameters/PageNumber/schema","default":1},"page[size]":{"$ref":"/shared/openapi.yaml/components/parameters/PageSize/schema","default":25},"page[after]":{"$ref":"/shared/openapi.yaml/components/parameters/PageAfter/schema"},"filter[status]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"uniqueItems":true},"filter[job_id]":{"type":"string","format":"uuid"},"filter[participant_id]":{"type":"string","format":"uuid"},"filter[screening_outcome]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningResult"},"uniqueItems":true},"filter[id]":{"$ref":"/shared/openapi.yaml/components/parameters/FilterId/schema"},"filter[external_id]":{"$ref":"/shared/openapi.yaml/components/parameters/FilterExternalId/schema"},"filter[created_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_from]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_until]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[updated_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[updated_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[updated_from]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[updated_until]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationSort"},"uniqueItems":true},"include":{"$ref":"/shared/openapi.yaml/components/parameters/IncludeInJobApplication/schema"},"fields":{"$ref":"/shared/openapi.yaml/components/parameters/JobApplicationFields/schema"}},"required":[],"additionalProperties":false};
+const schema43 = {"type":"object","properties":{"page[number]":{"$ref":"/shared/openapi.yaml/components/parameters/PageNumber/schema","default":1},"page[size]":{"$ref":"/shared/openapi.yaml/components/parameters/PageSize/schema","default":25},"page[after]":{"$ref":"/shared/openapi.yaml/components/parameters/PageAfter/schema"},"filter[status]":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"uniqueItems":true},"filter[job_id]":{"type":"string","format":"uuid"},"filter[participant_id]":{"type":"string","format":"uuid"},"filter[screening_outcome]":{"type":"array","nullable":true,"minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningResult"},"uniqueItems":true},"filter[id]":{"$ref":"/shared/openapi.yaml/components/parameters/FilterId/schema"},"filter[external_id]":{"$ref":"/shared/openapi.yaml/components/parameters/FilterExternalId/schema"},"filter[created_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_from]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_until]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[updated_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[updated_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[updated_from]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[updated_until]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"sort":{"type":"array","minItems":1,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationSort"},"uniqueItems":true},"include":{"$ref":"/shared/openapi.yaml/components/parameters/IncludeInJobApplication/schema"},"fields":{"$ref":"/shared/openapi.yaml/components/parameters/JobApplicationFields/schema"}},"required":[],"additionalProperties":false};
 const schema44 = {"type":"string","enum":["submitted","shortlisted","accepted","rejected","withdrawn"]};
 
 function validate127(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -2932,14 +2932,24 @@ errors++;
 }
 if(data["filter[screening_outcome]"] !== undefined){
 let data7 = data["filter[screening_outcome]"];
-if(Array.isArray(data7)){
-if(data7.length < 1){
-const err8 = {instancePath:instancePath+"/filter[screening_outcome]",schemaPath:"#/properties/filter%5Bscreening_outcome%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if((!(Array.isArray(data7))) && (data7 !== null)){
+const err8 = {instancePath:instancePath+"/filter[screening_outcome]",schemaPath:"#/properties/filter%5Bscreening_outcome%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err8];
 }
 else {
 vErrors.push(err8);
+}
+errors++;
+}
+if(Array.isArray(data7)){
+if(data7.length < 1){
+const err9 = {instancePath:instancePath+"/filter[screening_outcome]",schemaPath:"#/properties/filter%5Bscreening_outcome%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
 }
 errors++;
 }
@@ -2957,22 +2967,7 @@ outer1:
 for(;i3--;){
 for(j1 = i3; j1--;){
 if(func0(data7[i3], data7[j1])){
-const err9 = {instancePath:instancePath+"/filter[screening_outcome]",schemaPath:"#/properties/filter%5Bscreening_outcome%5D/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-break outer1;
-}
-}
-}
-}
-}
-else {
-const err10 = {instancePath:instancePath+"/filter[screening_outcome]",schemaPath:"#/properties/filter%5Bscreening_outcome%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err10 = {instancePath:instancePath+"/filter[screening_outcome]",schemaPath:"#/properties/filter%5Bscreening_outcome%5D/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -2980,6 +2975,11 @@ else {
 vErrors.push(err10);
 }
 errors++;
+break outer1;
+}
+}
+}
+}
 }
 }
 if(data["filter[id]"] !== undefined){

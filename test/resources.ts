@@ -201,6 +201,7 @@ const FIXTURES: Record<string, ResourceFixture> = {
           'missing_must_have,missing_nice_to_have',
           ({ screening_outcome }) => /missing/.test(screening_outcome),
         ],
+        ['null', ({ screening_outcome }) => screening_outcome === null],
       ],
       external_id: EXTERNAL_ID_CASES,
       ...recordCases('job_application'),

@@ -216,20 +216,17 @@ function toQueryParameter(
 ): object {
   const target = followSchema(sources, schema)
   const [type, defaultValue] = [target.type, readDefault(target)]
+  const nullable = target.nullable && { nullable: true }
   const refuse = (rule: string): never =>
     fail(schema.source, schema.path, `parameter ${name} of ${id} ${rule}`)
   if (type === 'array') {
     if (style === 'form' && explode === false)
-      return { type: isFreeText(sources, schema, target) ? 'text_list' : 'list' }
+      return { type: isFreeText(sources, schema, target) ? 'text_list' : 'list', ...nullable }
     refuse('is an array: make it a comma-separated list with style: form and explode: false')
   }
   if (!['string', 'integer', 'number', 'boolean'].includes(String(type)))
     refuse('must be a string, integer, number, boolean or array')
-  return {
-    type,
-    ...(target.nullable && { nullable: true }),
-    ...(defaultValue !== undefined && { default: defaultValue }),
-  }
+  return { type, ...nullable, ...(defaultValue !== undefined && { default: defaultValue }) }
 }
 
 /** Whether the items of a list are text that can contain commas. */
