@@ -1997,7 +1997,7 @@ export interface components {
         };
         /** @description A new webhook. */
         WebhookCreate: {
-            /** @description The URL that receives each event by POST: https, or http to the IP addresses that the operator permits. */
+            /** @description The URL that receives each event by POST: https, or http to the IP addresses that the operator permits. It has no user name, no password, and not the port 0. */
             url: string;
             /**
              * @description For example `Order system, production`. The console shows it as the webhook's name.
@@ -2020,7 +2020,7 @@ export interface components {
         };
         /** @description The fields to update. */
         WebhookUpdate: {
-            /** @description The URL that receives each event by POST: https, or http to the IP addresses that the operator permits. */
+            /** @description The URL that receives each event by POST: https, or http to the IP addresses that the operator permits. It has no user name, no password, and not the port 0. */
             url?: string;
             /** @description For example `Order system, production`. The console shows it as the webhook's name. */
             description?: string;

@@ -75,6 +75,7 @@ describe('createWebhook', () => {
 
   test.each([
     ['url', { url: 'https://10.0.0.1/' }, /not public/],
+    ['url', { url: 'https://example.com:0/' }, /port from 1 to 65535/],
     ['description', { description: 'a\u0007' }, /control characters/],
     ['event_types.0', { event_types: ['task.destroyed'] }, /./],
   ])('a wrong %s → 422, and no webhook', async (field, fields, message) => {

@@ -79,6 +79,8 @@ export function parseWebhookUrl(text: string, allow: Cidr[]): string {
     throw new UnacceptableUrl('The URL must begin with https://.')
   if (url.username !== '' || url.password !== '')
     throw new UnacceptableUrl('The URL must not contain a user name or password.')
+  if (url.port === '0')
+    throw new UnacceptableUrl('The URL must have a port from 1 to 65535, or none.')
   // Percent-encoding may have made the URL longer.
   if (url.href.length > MAX_URL_LENGTH)
     throw new UnacceptableUrl(`The URL must be at most ${MAX_URL_LENGTH} characters long.`)
