@@ -30,11 +30,11 @@ export function addCommand(program: Command, shell: Shell): void {
     .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(SCRIPTS)))
     .addHelpText(
       'after',
-      examples(
+      `\nThe script runs muster from your PATH. In a copy of the repository, "npm link" puts it there.\n${examples(
         'muster completion bash >> ~/.bashrc',
         'muster completion zsh > ~/.zfunc/_muster',
         'muster completion fish > ~/.config/fish/completions/muster.fish',
-      ),
+      )}`,
     )
     .action(
       shell.action(async (name: keyof typeof SCRIPTS) => ({
