@@ -1,5 +1,5 @@
-/** A process that does the work of `changes` with bare Koa and pg, in Muster's own tables: the
- *  least that TypeScript and PostgreSQL need. It has no authentication, contract, queue and
+/** A process that does the work of `changes` with bare Koa and pg, in a few plain tables: the least
+ *  that TypeScript and PostgreSQL need. It has no authentication, contract, request log, queue and
  *  retries. */
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
@@ -18,10 +18,22 @@ const KEY_MS = 24 * 60 * 60_000
 
 export type BareStore = keyof typeof stores
 
+/** One index for each list that a client needs. */
+const TABLES = `
+  create table keys (account_id uuid, key text, response text, expires_at bigint, primary key (account_id, key));
+  create table participants (id uuid primary key, account_id uuid, full_name text, status text, created_at bigint);
+  create index on participants (account_id, id);
+  create table events (id uuid primary key, account_id uuid, event_type text, resource_id uuid, created_at bigint);
+  create index on events (account_id, id);
+  create table deliveries (id uuid primary key, account_id uuid, webhook_id uuid, event_id uuid, body bytea,
+    state text, attempts integer, created_at bigint, updated_at bigint);
+  create index on deliveries (webhook_id, id);
+  create table attempts (delivery_id uuid, number integer, started_at bigint, duration_ms integer, status integer,
+    primary key (delivery_id, number))`
+
 interface Endpoint {
-  account_id: string
-  user_id: string
-  webhook_id: string
+  accountId: string
+  webhookId: string
   url: string
 }
 
@@ -35,14 +47,12 @@ interface Change {
   body: string
 }
 
-const KEY = `insert into idempotency_keys (user_id, key, fingerprint, status, headers, body, expires_at)
-  values ($1, $2, $3, 201, '{}', $4, $5) on conflict do nothing returning user_id`
-const PARTICIPANT =
-  'insert into participants (id, account_id, full_name, status, tags, search_text, created_at, updated_at)'
-const EVENT =
-  'insert into events (id, account_id, event_type, resource_type, resource_id, data, created_at)'
+const KEY = `insert into keys (account_id, key, response, expires_at) values ($1, $2, $3, $4)
+  on conflict do nothing returning key`
+const PARTICIPANT = 'insert into participants (id, account_id, full_name, status, created_at)'
+const EVENT = 'insert into events (id, account_id, event_type, resource_id, created_at)'
 const DELIVERY = `insert into deliveries
-  (id, account_id, webhook_id, event_id, event_type, body, state, next_trigger, created_at, updated_at)`
+  (id, account_id, webhook_id, event_id, body, state, attempts, created_at, updated_at)`
 
 /** Two ways to store one change. */
 const stores = {
@@ -50,39 +60,53 @@ const stores = {
     const { rowCount } = await pool.query({
       name: 'change',
       text: `with stored_key as (${KEY}),
-        participant as (${PARTICIPANT} select $6, $7, $8, 'active', '[]', $8, $9, $9 from stored_key),
-        event as (${EVENT} select $10, $7, 'participant.created', 'participant', $6, '[]', $9 from stored_key),
-        delivery as (${DELIVERY}
-          select $11, $7, $12, $10, 'participant.created', $13, 'pending', 'schedule', $9, $9 from stored_key)
+        participant as (${PARTICIPANT} select $5, $1, $6, 'active', $7 from stored_key),
+        event as (${EVENT} select $8, $1, 'participant.created', $5, $7 from stored_key),
+        delivery as (${DELIVERY} select $9, $1, $10, $8, $11, 'pending', 0, $7, $7 from stored_key)
         select 1 from stored_key`,
-      values: [...keyValues(endpoint, change), ...recordValues(endpoint, change)],
+      values: [
+        ...keyValues(endpoint, change),
+        change.participantId,
+        change.fullName,
+        Date.now(),
+        change.eventId,
+        change.deliveryId,
+        endpoint.webhookId,
+        Buffer.from(change.body),
+      ],
     })
     if (rowCount !== 1) throw new Error('The key exists')
   },
 
   async fourInserts(pool: pg.Pool, endpoint: Endpoint, change: Change): Promise<void> {
     const { participantId, eventId, deliveryId, fullName, body } = change
-    const { account_id: accountId } = endpoint
+    const { accountId, webhookId } = endpoint
     const now = Date.now()
     const client = await pool.connect()
     try {
       await client.query('begin')
       const { rowCount } = await client.query(KEY, keyValues(endpoint, change))
       if (rowCount !== 1) throw new Error('The key exists')
-      await client.query(`${PARTICIPANT} values ($1, $2, $3, 'active', '[]', $3, $4, $4)`, [
+      await client.query(`${PARTICIPANT} values ($1, $2, $3, 'active', $4)`, [
         participantId,
         accountId,
         fullName,
         now,
       ])
-      await client.query(
-        `${EVENT} values ($1, $2, 'participant.created', 'participant', $3, '[]', $4)`,
-        [eventId, accountId, participantId, now],
-      )
-      await client.query(
-        `${DELIVERY} values ($1, $2, $3, $4, 'participant.created', $5, 'pending', 'schedule', $6, $6)`,
-        [deliveryId, accountId, endpoint.webhook_id, eventId, Buffer.from(body), now],
-      )
+      await client.query(`${EVENT} values ($1, $2, 'participant.created', $3, $4)`, [
+        eventId,
+        accountId,
+        participantId,
+        now,
+      ])
+      await client.query(`${DELIVERY} values ($1, $2, $3, $4, $5, 'pending', 0, $6, $6)`, [
+        deliveryId,
+        accountId,
+        webhookId,
+        eventId,
+        Buffer.from(body),
+        now,
+      ])
       await client.query('commit')
     } catch (error) {
       await client.query('rollback')
@@ -93,24 +117,8 @@ const stores = {
   },
 }
 
-function keyValues({ user_id }: Endpoint, { key, response }: Change): unknown[] {
-  return [user_id, key, 'fingerprint', response, Date.now() + KEY_MS]
-}
-
-function recordValues(endpoint: Endpoint, change: Change): unknown[] {
-  const { participantId, fullName, eventId, deliveryId, body } = change
-  const { account_id: accountId, webhook_id: webhookId } = endpoint
-  const now = Date.now()
-  return [
-    participantId,
-    accountId,
-    fullName,
-    now,
-    eventId,
-    deliveryId,
-    webhookId,
-    Buffer.from(body),
-  ]
+function keyValues({ accountId }: Endpoint, { key, response }: Change): unknown[] {
+  return [accountId, key, response, Date.now() + KEY_MS]
 }
 
 /** Writes rows in batches, each soon after its first row. */
@@ -133,55 +141,24 @@ interface Attempted {
   status: number
 }
 
-function storeResults(pool: pg.Pool, accountId: string, results: Attempted[]): Promise<unknown> {
+function storeResults(pool: pg.Pool, results: Attempted[]): Promise<unknown> {
   return pool.query({
     name: 'results',
     text: `with result as (
-        select * from unnest($2::uuid[], $3::bigint[], $4::int[], $5::int[])
+        select * from unnest($1::uuid[], $2::bigint[], $3::int[], $4::int[])
           as result (id, started_at, duration_ms, status)
       ), attempt as (
-        insert into attempts (account_id, delivery_id, number, trigger, started_at, duration_ms, outcome, status)
-        select $1, id, 1, 'schedule', started_at, duration_ms, 'success', status from result
+        insert into attempts (delivery_id, number, started_at, duration_ms, status)
+        select id, 1, started_at, duration_ms, status from result
       )
-      update deliveries set state = 'delivered', attempts = 1, next_trigger = null, updated_at = $6
+      update deliveries set state = 'delivered', attempts = 1, updated_at = $5
       from result where deliveries.id = result.id`,
     values: [
-      accountId,
       results.map(({ deliveryId }) => deliveryId),
       results.map(({ startedAt }) => startedAt),
       results.map(({ durationMs }) => durationMs),
       results.map(({ status }) => status),
       Date.now(),
-    ],
-  })
-}
-
-interface LoggedRequest {
-  startedAt: number
-  request: string
-  response: string
-}
-
-function storeRequests(
-  pool: pg.Pool,
-  { account_id, user_id }: Endpoint,
-  requests: LoggedRequest[],
-): Promise<unknown> {
-  return pool.query({
-    name: 'requests',
-    text: `insert into request_log
-        (id, account_id, user_id, api_key_id, request_id, method, path, status, duration_ms, ip,
-         request_body, response_body, created_at)
-      select id, $1, $2, id, id, 'POST', '/public/v1/participants', 201, 1, '127.0.0.1',
-        request, response, started_at
-      from unnest($3::uuid[], $4::text[], $5::text[], $6::bigint[]) as entry (id, request, response, started_at)`,
-    values: [
-      account_id,
-      user_id,
-      requests.map(() => newId()),
-      requests.map(({ request }) => request),
-      requests.map(({ response }) => response),
-      requests.map(({ startedAt }) => startedAt),
     ],
   })
 }
@@ -203,19 +180,14 @@ function newChange(key: string, fullName: string): Change {
 }
 
 const calls = {
-  /** Returns the URL that creates participants. */
-  async start(store: BareStore, connectionString: string, accountId: string): Promise<string> {
+  /** Creates the tables in an empty database. Returns the URL that creates participants. */
+  async start(store: BareStore, connectionString: string, url: string): Promise<string> {
     const pool = new pg.Pool({ connectionString, max: CONNECTIONS })
-    const { rows } = await pool.query<Endpoint>(
-      `select webhooks.account_id, webhooks.id as webhook_id, url, users.id as user_id
-       from webhooks join users using (account_id) where account_id = $1`,
-      [accountId],
-    )
-    const endpoint = rows[0] as Endpoint
+    await pool.query(TABLES)
+    const endpoint: Endpoint = { accountId: newId(), webhookId: newId(), url }
     const agent = new Agent({ connections: CONNECTIONS })
     const signingKey = randomUUID()
-    const addResult = batches<Attempted>((results) => storeResults(pool, accountId, results))
-    const addRequest = batches<LoggedRequest>((entries) => storeRequests(pool, endpoint, entries))
+    const addResult = batches<Attempted>((results) => storeResults(pool, results))
 
     async function attempt({ deliveryId, body }: Change): Promise<void> {
       const startedAt = Date.now()
@@ -225,14 +197,12 @@ const calls = {
     }
 
     const app = new Koa().use(async (ctx: Context) => {
-      const startedAt = Date.now()
       const input = await readText(ctx.req)
       const change = newChange(ctx.get('Idempotency-Key'), JSON.parse(input).full_name)
       await stores[store](pool, endpoint, change)
       ctx.status = 201
       ctx.type = 'json'
       ctx.body = change.response
-      addRequest({ startedAt, request: input, response: change.response })
       void attempt(change)
     })
     const server = createServer(app.callback())

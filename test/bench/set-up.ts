@@ -74,10 +74,12 @@ export async function openDatabases(
   }
 }
 
-/** Migrates the database and calls `work` in one transaction. Returns its result. */
+/** Migrates the database and calls `work` in one transaction. Returns its result. `analyze`: false
+ *  for a measurement of a database that PostgreSQL has not analyzed yet. */
 export async function withRecords<T>(
   environment: Environment,
   work: (trx: Trx, config: Config) => Promise<T>,
+  { analyze = true } = {},
 ): Promise<T> {
   const config = readConfig(environment)
   const db = openDatabase(config.database)
@@ -85,7 +87,7 @@ export async function withRecords<T>(
     await withSetupLock(config.database, () => migrate(db))
     const result = await transaction(db, (trx) => work(trx, config))
     // Autovacuum would do this, but during a measurement.
-    if (db.dialect === 'postgres') await db.write.raw('vacuum analyze')
+    if (analyze && db.dialect === 'postgres') await db.write.raw('vacuum analyze')
     return result
   } finally {
     await db.close()
