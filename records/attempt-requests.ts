@@ -69,8 +69,8 @@ export async function loadRequests(
   const webhookIds = new Set(attempts.map(({ webhookId }) => webhookId))
   const isDelivery = idIn(dialect, deliveryIds)
   const isWebhook = idIn(dialect, [...webhookIds])
-  // Planning two statements takes half as long as planning their join. The webhooks are read last,
-  // so the state of a webhook is never older than the state of its delivery.
+  // A join would return the webhook once for each delivery. The webhooks are read last, so the state
+  // of a webhook is never older than the state of its delivery.
   const [rows, webhookRows] = await runInOrder(
     source,
     () =>
@@ -79,6 +79,7 @@ export async function loadRequests(
         `select id, event_id, next_attempt_at, next_trigger, body, ordering_key, traceparent, webhook_id
          from deliveries where ${isDelivery.sql}`,
         isDelivery.bindings,
+        'load_deliveries',
       ),
     () =>
       select<WebhookRow>(
@@ -87,6 +88,7 @@ export async function loadRequests(
            ${ARE_PAUSED} as paused
          from webhooks where ${isWebhook.sql} ${dialect === 'postgres' ? 'for share skip locked' : ''}`,
         isWebhook.bindings,
+        'load_webhooks',
       ),
   )
   const webhooks = new Map(webhookRows.map((row) => [row.id, webhookFromRow(row)]))

@@ -1,7 +1,7 @@
 /** Stores the results of attempts and updates their deliveries, for all accounts. */
 import type { AttemptWith, SendResult, Trigger } from './attempt.ts'
-import { jsonRows } from './database/statements.ts'
-import type { Trx } from './database/transaction.ts'
+import { jsonRows, select } from './database/statements.ts'
+import type { Source, Trx } from './database/transaction.ts'
 import type { DeliveryState, FailureReason } from './deliveries.ts'
 import { ATTEMPTS_SCHEDULED } from './due-work.ts'
 
@@ -39,12 +39,12 @@ export async function storeResults(
 ): Promise<DeliveryProgress[]> {
   const successes = attempts.filter(hasSucceeded)
   const failedOrSkipped = attempts.filter((attempt) => !hasSucceeded(attempt))
-  const stored = successes.length > 0 ? await storeSuccesses(trx, successes) : 0
+  const stored = successes.length > 0 ? await storeSuccesses(trx, successes) : []
   const progress =
     failedOrSkipped.length > 0 ? await storeFailedOrSkipped(trx, failedOrSkipped, decide) : []
   const ordered = attempts.filter(({ result }) => result.orderingKey !== null)
   if (ordered.length > 0) await scheduleNextInOrder(trx, ordered)
-  return [...Array<DeliveryProgress>(stored).fill(AFTER_SUCCESS), ...progress]
+  return [...stored, ...progress]
 }
 
 /** For each ordering key of the attempts, schedules the first unfinished delivery, unless one is
@@ -75,7 +75,7 @@ async function scheduleNextInOrder(
   if (scheduled.length > 0) announce(ATTEMPTS_SCHEDULED)
 }
 
-type SentAttempt = AttemptWith<'result'> & { result: { sent: SendResult } }
+export type SentAttempt = AttemptWith<'result'> & { result: { sent: SendResult } }
 
 function isSent(attempt: AttemptWith<'result'>): attempt is SentAttempt {
   return 'sent' in attempt.result
@@ -92,9 +92,13 @@ const IS_NEW_RESULT =
   '(deliveries.next_attempt_at = input.scheduled_at or deliveries.attempts = input.number - 1)'
 
 /** Nearly all results are successes. They need no read first: a success leads to the same progress
- *  from any state. Returns how many were new. */
-async function storeSuccesses(trx: Trx, successes: SentAttempt[]): Promise<number> {
-  const { dialect, sql } = trx
+ *  from any state. On PostgreSQL this is one statement, which needs no transaction around it. Does
+ *  not schedule the next deliveries of ordering keys. Returns as `storeResults` does. */
+export async function storeSuccesses(
+  source: Source,
+  successes: SentAttempt[],
+): Promise<DeliveryProgress[]> {
+  const { dialect, sql } = source
   // Sorted, so that concurrent transactions lock rows in the same order.
   const rows = successes
     .map((attempt) => ({
@@ -110,17 +114,19 @@ async function storeSuccesses(trx: Trx, successes: SentAttempt[]): Promise<numbe
   })
   const json = JSON.stringify(rows)
   if (dialect === 'postgres') {
-    // One statement, which saves a round trip.
     const columns = ATTEMPT_FIELDS.filter((name) => name !== 'number').join(', ')
-    const { rowCount } = await sql.raw(
+    const inserted = await select(
+      sql,
       `with input as (select * from ${input}), stored as (${markDeliveredSql('input')})
        insert into attempts (account_id, number, ${columns})
        select stored.account_id, stored.attempts, ${columns}
        from input join stored on stored.id = input.delivery_id
-       on conflict (delivery_id, number) do nothing`,
+       on conflict (delivery_id, number) do nothing
+       returning delivery_id`,
       [json],
+      'store_successes',
     )
-    return rowCount
+    return inserted.map(() => AFTER_SUCCESS)
   }
   const stored: { id: string; account_id: string; attempts: number }[] = await sql.raw(
     markDeliveredSql(input),
@@ -131,8 +137,8 @@ async function storeSuccesses(trx: Trx, successes: SentAttempt[]): Promise<numbe
     const delivery = storedById.get(row.delivery_id)
     return delivery ? [{ ...row, account_id: delivery.account_id, number: delivery.attempts }] : []
   })
-  await insertAttempts(trx, attemptRows)
-  return stored.length
+  await insertAttempts(source, attemptRows)
+  return stored.map(() => AFTER_SUCCESS)
 }
 
 /** An update to `AFTER_SUCCESS`. `input`: a `from` item with the attempts. */
@@ -210,7 +216,7 @@ async function updateProgress(
 }
 
 async function insertAttempts(
-  { dialect, sql }: Trx,
+  { dialect, sql }: Source,
   rows: Record<string, unknown>[],
 ): Promise<void> {
   if (rows.length === 0) return

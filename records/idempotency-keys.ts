@@ -49,13 +49,12 @@ export async function findKeyState(
   { userId, key, fingerprint, fingerprintOfBytes }: KeyedRequest,
   now: number,
 ): Promise<KeyState> {
-  // The statement has no name, so that PostgreSQL does not keep a plan from when the table was
-  // small.
   const [row] = await select<Row>(
     sql,
     `select fingerprint, status, headers, body, expires_at
      from idempotency_keys where user_id = ? and key = ?`,
     [userId, key],
+    'find_key_state',
   )
   if (row === undefined) return { kind: 'unused' }
   if (await hasExpired(sql, row.expires_at, now)) return { kind: 'expired' }

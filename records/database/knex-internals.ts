@@ -53,6 +53,20 @@ export function releaseConnection({ client }: Knex, connection: PooledConnection
   client.releaseConnection(connection)
 }
 
+/** PostgreSQL: runs a statement outside of a transaction, without knex, which would cost as much CPU
+ *  time as a small statement itself. */
+export async function runStatement(
+  pool: Knex,
+  statement: NamedStatement,
+): Promise<{ rows: unknown[] }> {
+  const connection = await acquireConnection(pool)
+  try {
+    return (await connection.query?.(statement)) as { rows: unknown[] }
+  } finally {
+    releaseConnection(pool, connection)
+  }
+}
+
 /** The pool closes the connection when it is released. */
 export function discardConnection(connection: PooledConnection, reason: string): void {
   connection.__knex__disposed = reason

@@ -8,19 +8,21 @@ import { type Announcements, createAnnouncements, NOTIFY_CHANNEL } from './annou
 import { Backends, type BoundedConfig } from './backends.ts'
 import { isDamage } from './errors.ts'
 import { closeWhenReadOnly, connectionTo } from './hosts.ts'
+import type { NamedStatement } from './inserts.ts'
 import {
   PoolerTolerantClient,
   type PoolUse,
   PreparingSqliteClient,
   poolUse,
+  runStatement,
 } from './knex-internals.ts'
 import { type ConnectionLimits, DEFAULT_LIMITS } from './limits.ts'
 import { OpenTransactions } from './open-transactions.ts'
 import { giveToFolderOwner } from './owner.ts'
-import type { PoolerTolerantConnection } from './pooler.ts'
+import type { PoolerTolerantConnection, Settings } from './pooler.ts'
 import { SharedCommits } from './shared-commits.ts'
 import { Standby, type StandbyPlace } from './standby.ts'
-import type { Dialect } from './statements.ts'
+import type { Dialect, Sql } from './statements.ts'
 import { MIN_POSTGRES } from './version.ts'
 import { WITHOUT_WAIT } from './without-wait.ts'
 
@@ -33,9 +35,9 @@ export interface Db extends Announcements {
   /** Reads outside a transaction, and on PostgreSQL what a read writes. No reader waits for a writer:
    *  on SQLite, all other connections are read-only. On PostgreSQL, a commit may wait for a
    *  standby. */
-  read: Knex
+  read: Knex & Pick<Sql, 'direct'>
   /** Transactions. On SQLite the only connection that writes. */
-  write: Knex
+  write: Knex & Pick<Sql, 'direct'>
   /** SQLite only. */
   sharedCommits?: SharedCommits
   /** PostgreSQL with DATABASE_READ_URL only: for reads that may be some seconds old. */
@@ -102,6 +104,13 @@ const GIVE_UP_MARGIN_MS = 2_000
 /** The part of the connections that reads have for themselves. */
 const READ_PART = 1 / 3
 
+/** PostgreSQL keeps the plans of named statements and of foreign keys. While a table is small, such a
+ *  plan reads all of it, and goes on to do so until autovacuum has noticed that the table has grown:
+ *  in the first minutes of an installation, each change would read all events and deliveries.
+ *  PostgreSQL before 18 overestimates the cost of unavoidable scans, and would compile such queries
+ *  if `jit` were on. */
+const BY_INDEX: Settings = { enable_seqscan: 'off', jit: 'off' }
+
 interface PostgresUse {
   /** No timeout by default. */
   statementTimeoutMs?: number
@@ -130,10 +139,10 @@ function openPostgres(
   { statementTimeoutMs, standby: place }: PostgresUse,
 ): Db {
   const readers = Math.max(1, Math.floor(limits.poolSize * READ_PART))
-  const open = (poolSize: number, url = databaseUrl): Knex =>
-    openPool(url, { ...limits, poolSize }, statementTimeoutMs)
+  const open = (poolSize: number, url = databaseUrl, settings: Settings = {}): Knex =>
+    openPool(url, { ...limits, poolSize }, { settings, statementTimeoutMs })
   const read = open(readers)
-  const write = open(limits.poolSize - readers)
+  const write = open(limits.poolSize - readers, databaseUrl, BY_INDEX)
   const standby = place && new Standby(open(readers, place.url), read, place.maxLagMs)
   const announcements = createAnnouncements((messages) => notify(read, messages))
   const openTransactions = new OpenTransactions(read)
@@ -162,9 +171,10 @@ function openPostgres(
 function openPool(
   databaseUrl: string,
   { poolSize, lockTimeoutMs, keepAliveMs }: ConnectionLimits,
-  statementTimeoutMs?: number,
-): Knex {
-  const settings = {
+  { settings: extraSettings, statementTimeoutMs }: PostgresUse & { settings: Settings },
+): Knex & Pick<Sql, 'direct'> {
+  const settings: Settings = {
+    ...extraSettings,
     lock_timeout: lockTimeoutMs,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     // 0 overrides a timeout that is set for the PostgreSQL user.
@@ -208,7 +218,9 @@ function openPool(
   })
   // Migrations recognise PostgreSQL by this name, and those that have landed must not change.
   pool.client.config.client = 'pg'
-  return pool
+  return Object.assign(pool, {
+    direct: (statement: NamedStatement) => runStatement(pool, statement),
+  })
 }
 
 /** Does not wait for the disk. A crash of PostgreSQL may lose a notification. The nodes also search

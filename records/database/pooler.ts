@@ -12,6 +12,9 @@ const CONNECT_TIMEOUT_MS = 5_000
  *  mode, nearly every look finds one. */
 const LOOKS = 10
 
+/** Settings of a session of PostgreSQL, by name. */
+export type Settings = Record<string, number | string>
+
 /** Behind a pooler, leaves nothing in a session: statements get no names, and settings belong to a
  *  transaction. */
 export class PoolerTolerantConnection extends BoundedConnection {
@@ -20,7 +23,7 @@ export class PoolerTolerantConnection extends BoundedConnection {
   #isCorked = false
 
   /** Sets `settings` for the session. Through a pooler they are set for each transaction. */
-  async applySettings(settings: Record<string, number>): Promise<void> {
+  async applySettings(settings: Settings): Promise<void> {
     const statements = (command: string): string =>
       Object.entries(settings)
         .map(([name, value]) => `${command} ${name}=${value};`)

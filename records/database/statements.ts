@@ -8,7 +8,7 @@ export type Dialect = 'sqlite' | 'postgres'
 export interface Sql {
   (table: string | Knex.QueryBuilder): Knex.QueryBuilder
   raw(text: string, bindings?: readonly Knex.RawBinding[]): Knex.Raw
-  /** Only in a transaction on PostgreSQL: runs a statement without knex. */
+  /** PostgreSQL only: runs a statement without knex. */
   direct?(statement: NamedStatement): Promise<{ rows: unknown[] }>
 }
 

@@ -143,11 +143,27 @@ async function runOnce<Result, T>(db: Db, { opening, work, isAlone }: Run<Result
     return result
   } catch (error) {
     const cause = error instanceof OutcomeUnknown ? error.cause : error
-    if (isStorageFailure(cause)) db.storage.refusedAtMs = performance.now()
+    noteStorageFailure(db, cause)
     // What a read writes says nothing about the change of the same request.
     throw opening.isRelaxed ? cause : error
   } finally {
     for (const listener of endListeners) listener()
+  }
+}
+
+function noteStorageFailure({ storage }: Db, error: unknown): void {
+  if (isStorageFailure(error)) storage.refusedAtMs = performance.now()
+}
+
+/** PostgreSQL only: runs `work`, which sends one statement with `select` (statements.ts), without
+ *  BEGIN and COMMIT. The statement is a transaction of its own, which saves two round trips. When the
+ *  connection is lost, it may have been committed. */
+export async function inOneStatement<T>(db: Db, work: (source: Source) => Promise<T>): Promise<T> {
+  try {
+    return await work({ dialect: db.dialect, sql: db.write })
+  } catch (error) {
+    noteStorageFailure(db, error)
+    throw error
   }
 }
 

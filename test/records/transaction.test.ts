@@ -6,7 +6,9 @@ import { NOTIFY_CHANNEL, type Topic } from '../../records/database/announcements
 import { uniqueViolation } from '../../records/database/errors.ts'
 import { acquireConnection, releaseConnection } from '../../records/database/knex-internals.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
+import { select } from '../../records/database/statements.ts'
 import {
+  inOneStatement,
   LockTaken,
   type Trx,
   transaction,
@@ -90,6 +92,17 @@ test('rejects a statement after the end of its transaction', async () => {
   expect(await storedTexts()).toEqual(['one'])
 })
 
+test.runIf(onPostgres)(
+  'looks a row up by index, also when the table was empty at the time of the plan',
+  async () => {
+    await db.write.raw('vacuum analyze notes')
+    const plan = await transaction(db, ({ sql }) =>
+      sql.raw("explain select 1 from notes where text = 'one' for key share"),
+    )
+    expect(JSON.stringify(plan.rows)).toContain('Index Scan')
+  },
+)
+
 test.runIf(onPostgres)('rolls back when the work ignores a failed statement', async () => {
   const written = transaction(db, async (trx) => {
     await insertNote(trx, 'one')
@@ -98,6 +111,18 @@ test.runIf(onPostgres)('rolls back when the work ignores a failed statement', as
   await expect(written).rejects.toThrow('one of its statements had failed')
   expect(await storedTexts()).toEqual([])
 })
+
+test.runIf(onPostgres)(
+  'commits a statement that needs no transaction, and returns its connection after an error',
+  async () => {
+    const insert = (text: string) =>
+      inOneStatement(db, ({ sql }) => select(sql, 'insert into notes (text) values (?)', [text]))
+    await insert('one')
+    await expect(insert('one')).rejects.toThrow('duplicate key')
+    await insert('two')
+    expect([await storedTexts(), db.pools().write?.used]).toEqual([['one', 'two'], 0])
+  },
+)
 
 test.runIf(onPostgres)('throws the error of a COMMIT that PostgreSQL refuses', async () => {
   await db.write.raw('create table codes (code text unique deferrable initially deferred)')

@@ -2,10 +2,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { AttemptWith } from '../../records/attempt.ts'
-import { type DeliveryProgress, hasSucceeded, storeResults } from '../../records/attempt-results.ts'
+import {
+  type DeliveryProgress,
+  hasSucceeded,
+  type SentAttempt,
+  storeResults,
+  storeSuccesses,
+} from '../../records/attempt-results.ts'
 import { isUnavailable } from '../../records/database/errors.ts'
 import type { Db } from '../../records/database/open.ts'
-import { type Trx, transaction } from '../../records/database/transaction.ts'
+import { inOneStatement, type Trx, transaction } from '../../records/database/transaction.ts'
 import { ATTEMPTS_SCHEDULED } from '../../records/due-work.ts'
 import { RunLoop } from '../../runtime/run-loop.ts'
 import { progressAfter } from '../policy/schedule.ts'
@@ -29,7 +35,7 @@ interface StoreOptions {
 const GATHER_MS = 10
 /** A result of an attempt without a job can wait longer, because nothing waits for its slot: such
  *  an attempt starts only while slots are free and no other attempt of its webhook is due. */
-const GATHER_WITHOUT_JOB_MS = 30
+const GATHER_WITHOUT_JOB_MS = 100
 /** As soon as this many results are waiting, they are stored. */
 const GATHER_COUNT = 256
 const MAX_BATCH = 512
@@ -136,21 +142,10 @@ export class ResultStore {
   }
 
   async #storeOnce(batch: AttemptWith<'lease'>[]): Promise<void> {
-    const { db, jobs, leader } = this.#options
+    const { db } = this.#options
     const withoutJob = new Set(batch.filter((attempt) => !hasJob(attempt)))
     if (db.dialect === 'postgres') {
-      const { owned, progress } = await transaction(db, async (trx) => {
-        const completed = await jobs.complete(batch, trx)
-        // After the operating system has stopped this process for a while, another process may own
-        // its leases and be the leader. Then only a success is stored: the other process repeats
-        // the attempt.
-        const mayStore = (attempt: AttemptWith<'lease' | 'result'>): boolean =>
-          hasSucceeded(attempt) ||
-          completed.has(attempt.lease.jobId) ||
-          (leader.isLeader && withoutJob.has(attempt))
-        const owned = batch.filter(hasResult).filter(mayStore)
-        return { owned, progress: await this.#storeIn(trx, owned) }
-      })
+      const { owned, progress } = await this.#storeInPostgres(batch, withoutJob)
       this.#counter.add(owned)
       // Some of these attempts may have got a job meanwhile.
       await this.#completeJobs([...withoutJob])
@@ -165,6 +160,31 @@ export class ResultStore {
       .then(() => this.#completeJobs([...withoutJob]))
       .then(() => this.#finish(batch, progress))
     track(this.#completions, completion)
+  }
+
+  /** Stores the results and completes the jobs of `batch`. `owned`: the attempts whose results
+   *  counted. */
+  async #storeInPostgres(
+    batch: AttemptWith<'lease'>[],
+    withoutJob: ReadonlySet<AttemptWith<'lease'>>,
+  ): Promise<{ owned: AttemptWith<'result'>[]; progress: DeliveryProgress[] }> {
+    const { db, jobs, leader } = this.#options
+    if (batch.every(needsNoTransaction)) {
+      const progress = await inOneStatement(db, (source) => storeSuccesses(source, batch))
+      return { owned: batch, progress }
+    }
+    return transaction(db, async (trx) => {
+      const completed = await jobs.complete(batch, trx)
+      // After the operating system has stopped this process for a while, another process may own
+      // its leases and be the leader. Then only a success is stored: the other process repeats
+      // the attempt.
+      const mayStore = (attempt: AttemptWith<'lease' | 'result'>): boolean =>
+        hasSucceeded(attempt) ||
+        completed.has(attempt.lease.jobId) ||
+        (leader.isLeader && withoutJob.has(attempt))
+      const owned = batch.filter(hasResult).filter(mayStore)
+      return { owned, progress: await this.#storeIn(trx, owned) }
+    })
   }
 
   /** Completes the jobs of attempts whose results are stored. If this fails, the jobs stay in the
@@ -206,6 +226,13 @@ function track(promises: Set<Promise<void>>, promise: Promise<void>): void {
  *  the resource waits for the result. */
 function mayWait(attempt: AttemptWith<'lease'>): boolean {
   return !hasJob(attempt) && attempt.result?.orderingKey === null
+}
+
+/** Whether one statement stores the result: a success without a job and without an ordering key. */
+function needsNoTransaction(
+  attempt: AttemptWith<'lease'>,
+): attempt is AttemptWith<'lease'> & SentAttempt {
+  return mayWait(attempt) && hasResult(attempt) && hasSucceeded(attempt)
 }
 
 function hasResult(attempt: AttemptWith<'lease'>): attempt is AttemptWith<'lease' | 'result'> {
