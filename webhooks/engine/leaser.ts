@@ -24,6 +24,9 @@ interface LeaserOptions {
 }
 
 const POLL_MS = 1_000
+/** While the leader knows that the queue has no due attempt, it polls only so often: for jobs that
+ *  attempts no longer need. */
+const IDLE_POLL_MS = 10_000
 
 export class Leaser {
   readonly #options: LeaserOptions
@@ -32,6 +35,7 @@ export class Leaser {
   /** Set while the leaser waits for free slots. */
   #slotTimer: NodeJS.Timeout | undefined
   #isStopped = false
+  #polledAtMs = Number.NEGATIVE_INFINITY
 
   constructor(options: LeaserOptions) {
     this.#options = options
@@ -39,7 +43,10 @@ export class Leaser {
       () => this.#leaseAll(),
       (error) => options.log.warn({ err: error }, 'Attempts could not be leased; trying again'),
     )
-    this.#poll = setInterval(this.#loop.wake, POLL_MS)
+    this.#poll = setInterval(() => {
+      const isIdle = this.#isQueueEmpty && performance.now() - this.#polledAtMs < IDLE_POLL_MS
+      if (!isIdle) this.#loop.wake()
+    }, POLL_MS)
   }
 
   /** Call this when the queue may have due attempts. */
@@ -54,8 +61,8 @@ export class Leaser {
   /** Call this when slots are free. `limitReleased`: a webhook that was at its concurrency limit may
    *  have another attempt. */
   readonly onSlotFree = (limitReleased: boolean): void => {
-    const { db, inFlight, leader, ledger } = this.#options
-    if (leader.isLeader && !ledger.mayHaveDue()) return
+    const { db, inFlight } = this.#options
+    if (this.#isQueueEmpty) return
     const canContinue = this.#slotTimer !== undefined && inFlight.freeSharedSlots >= MIN_FREE_SLOTS
     // On PostgreSQL, processes share the concurrency limit of a webhook, so any free slot may allow
     // another attempt.
@@ -75,8 +82,15 @@ export class Leaser {
     await this.#loop.stop()
   }
 
+  /** Only the leader knows which attempts are in the queue. */
+  get #isQueueEmpty(): boolean {
+    const { leader, ledger } = this.#options
+    return leader.isLeader && !ledger.mayHaveDue()
+  }
+
   async #leaseAll(): Promise<void> {
     const { immediate, rounds, leaseTurns } = this.#options
+    this.#polledAtMs = performance.now()
     clearTimeout(this.#slotTimer)
     this.#slotTimer = undefined
     while (!this.#isStopped) {
