@@ -5,7 +5,7 @@ import { insertAuditEntry } from '../records/audit-log.ts'
 import { findCompleteUntil } from '../records/complete-until.ts'
 import type { Db } from '../records/database/open.ts'
 import { readScope, writeScope } from '../records/database/scope.ts'
-import { runInOrder, type Sql } from '../records/database/statements.ts'
+import type { Sql } from '../records/database/statements.ts'
 import { type Opening, transactionAfter } from '../records/database/transaction.ts'
 import {
   findKeyState,
@@ -16,7 +16,11 @@ import {
   type StoredResponse,
 } from '../records/idempotency-keys.ts'
 import type { MergePatch } from '../records/merge-patch.ts'
-import { listSubscriptions, type Subscription } from '../records/subscriptions.ts'
+import {
+  findKeyAndSubscriptions,
+  listSubscriptions,
+  type Subscription,
+} from '../records/subscriptions.ts'
 import { findUser } from '../records/users.ts'
 import { emitMany } from '../webhooks/emit.ts'
 import type { Audit, WebhookConfig } from '../webhooks/webhook-changes.ts'
@@ -152,12 +156,11 @@ function opening<Id extends OperationId>(
     isIdentified: isCreate,
     lock: idempotency && lockOfKey(idempotency),
     async read(source) {
-      const [key, subscriptions] = await runInOrder(
-        source,
-        async () => idempotency && findKeyState(source, idempotency, now.getTime()),
-        async () => (isCreate ? listSubscriptions(source.sql, caller.accountId) : undefined),
-      )
-      return { key, subscriptions }
+      const { accountId } = caller
+      if (!isCreate)
+        return { key: idempotency && (await findKeyState(source, idempotency, now.getTime())) }
+      if (!idempotency) return { subscriptions: await listSubscriptions(source.sql, accountId) }
+      return findKeyAndSubscriptions(source, { request: idempotency, accountId }, now.getTime())
     },
   }
 }

@@ -35,7 +35,7 @@ export function lockOfKey({ userId, key }: KeyedRequest): string {
   return `idempotency key ${userId} ${key}`
 }
 
-interface Row {
+export interface KeyRow {
   fingerprint: string
   status: number
   headers: string
@@ -46,16 +46,26 @@ interface Row {
 /** The state of a key. Call it with the key locked: see `lockOfKey`. */
 export async function findKeyState(
   { sql }: Source,
-  { userId, key, fingerprint, fingerprintOfBytes }: KeyedRequest,
+  request: KeyedRequest,
   now: number,
 ): Promise<KeyState> {
-  const [row] = await select<Row>(
+  const [row] = await select<KeyRow>(
     sql,
     `select fingerprint, status, headers, body, expires_at
      from idempotency_keys where user_id = ? and key = ?`,
-    [userId, key],
+    [request.userId, request.key],
     'find_key_state',
   )
+  return keyStateOf(sql, row, request, now)
+}
+
+/** `row`: the stored row of the key. */
+export async function keyStateOf(
+  sql: Sql,
+  row: KeyRow | undefined,
+  { fingerprint, fingerprintOfBytes }: KeyedRequest,
+  now: number,
+): Promise<KeyState> {
   if (row === undefined) return { kind: 'unused' }
   if (await hasExpired(sql, row.expires_at, now)) return { kind: 'expired' }
   if (row.fingerprint !== fingerprint && row.fingerprint !== fingerprintOfBytes?.())

@@ -1,4 +1,6 @@
 import { type Sql, select } from './database/statements.ts'
+import type { Source } from './database/transaction.ts'
+import { type KeyedRequest, type KeyRow, type KeyState, keyStateOf } from './idempotency-keys.ts'
 
 /** `by_resource`: the events of one record are delivered one after the other. A failing delivery
  *  delays only later ones of the same record. */
@@ -13,19 +15,51 @@ export interface Subscription {
   ordering: Ordering
 }
 
-/** The enabled webhooks. Runs for every emitted event. */
-export async function listSubscriptions(sql: Sql, accountId: string): Promise<Subscription[]> {
-  const text =
-    'select id, event_types, ordering from webhooks where account_id = ? and deleted_at is null and enabled'
-  const rows = await select<{ id: string; event_types: string; ordering: Ordering }>(
-    sql,
-    text,
-    [accountId],
-    'list_subscriptions',
-  )
-  return rows.map((row) => ({
+interface SubscriptionRow {
+  id: string
+  event_types: string
+  ordering: Ordering
+}
+
+const COLUMNS = 'webhooks.id, event_types, ordering'
+const IS_ENABLED = 'account_id = ? and deleted_at is null and enabled'
+
+function fromRow(row: SubscriptionRow): Subscription {
+  return {
     id: row.id,
     eventTypes: JSON.parse(row.event_types) as string[],
     ordering: row.ordering,
-  }))
+  }
 }
+
+/** The enabled webhooks. Runs for every emitted event. */
+export async function listSubscriptions(sql: Sql, accountId: string): Promise<Subscription[]> {
+  const text = `select ${COLUMNS} from webhooks where ${IS_ENABLED}`
+  const rows = await select<SubscriptionRow>(sql, text, [accountId], 'list_subscriptions')
+  return rows.map(fromRow)
+}
+
+/** `findKeyState` and `listSubscriptions` in one statement, because each create with an idempotency
+ *  key needs both. */
+export async function findKeyAndSubscriptions(
+  { sql }: Source,
+  { request, accountId }: { request: KeyedRequest; accountId: string },
+  now: number,
+): Promise<{ key: KeyState; subscriptions: Subscription[] }> {
+  // One row for each webhook, or one row without a webhook.
+  const rows = await select<Nullable<KeyRow & SubscriptionRow>>(
+    sql,
+    `select fingerprint, status, headers, body, expires_at, ${COLUMNS} from (select 1) as always
+     left join idempotency_keys on user_id = ? and key = ? left join webhooks on ${IS_ENABLED}`,
+    [request.userId, request.key, accountId],
+    'find_key_and_subscriptions',
+  )
+  const keyRow = rows.find((row): row is KeyRow & typeof row => row.fingerprint !== null)
+  const webhookRows = rows.filter((row): row is SubscriptionRow & typeof row => row.id !== null)
+  return {
+    key: await keyStateOf(sql, keyRow, request, now),
+    subscriptions: webhookRows.map(fromRow),
+  }
+}
+
+type Nullable<Row> = { [Column in keyof Row]: Row[Column] | null }
