@@ -2,6 +2,7 @@
 import type { Attempt, Trigger } from './attempt.ts'
 import { idIn, runInOrder, select } from './database/statements.ts'
 import type { Source } from './database/transaction.ts'
+import { WITHOUT_WAIT } from './database/without-wait.ts'
 import { ARE_PAUSED } from './delivery-pause.ts'
 
 export interface AttemptWebhook {
@@ -58,8 +59,9 @@ interface WebhookRow {
 }
 
 /** By delivery ID. On PostgreSQL the webhooks stay locked until the transaction ends, so that none
- *  changes before its requests have started. Skips webhooks that another transaction has locked, so
- *  that these do not delay the others. */
+ *  changes before its requests have started. The transaction does not wait for the disk: no
+ *  lock outlives a crash. Skips webhooks that another transaction has locked, so that these do not
+ *  delay the others. */
 export async function loadRequests(
   source: Source,
   attempts: Pick<Attempt, 'deliveryId' | 'webhookId'>[],
@@ -85,7 +87,7 @@ export async function loadRequests(
       select<WebhookRow>(
         sql,
         `select id, url, secret_encrypted, headers_encrypted, enabled, deleted_at, suspended_at,
-           ${ARE_PAUSED} as paused
+           ${ARE_PAUSED} as paused${dialect === 'postgres' ? `, ${WITHOUT_WAIT}` : ''}
          from webhooks where ${isWebhook.sql} ${dialect === 'postgres' ? 'for share skip locked' : ''}`,
         isWebhook.bindings,
         'load_webhooks',
