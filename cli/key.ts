@@ -56,7 +56,9 @@ const create = databaseCommand({
         '',
         `  ${token}`,
         '',
-        `Try it:  curl -H 'Authorization: Bearer ${token}' ${config.baseUrl}/public/v1/participants`,
+        'Try it. The URL comes from the settings BASE_URL and PORT:',
+        '',
+        `  curl -H 'Authorization: Bearer ${token}' ${config.baseUrl}/public/v1/participants`,
       ].join('\n'),
     }
   },

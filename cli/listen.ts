@@ -14,7 +14,7 @@ import { examples, parseHttpUrl, parsePort, parseSigningSecret, type Shell } fro
 import { nextStopSignal } from './stop-signals.ts'
 
 interface ListenOptions {
-  port: number
+  port?: number
   secret?: string
   forward?: string
   json?: boolean
@@ -54,10 +54,15 @@ export function addCommand(program: Command, shell: Shell): void {
       'Receive webhook deliveries on this machine and print them. With --secret, verify their ' +
         'signatures. Each delivery is checked against the schema of its event in asyncapi.yaml. ' +
         'With --forward, send the same bytes and headers to your own server and return its response. ' +
-        'With the environment variables MUSTER_URL and MUSTER_KEY, follow the events of that service ' +
-        'instead, without a webhook: --forward then sends a signed delivery for each new event.',
+        'With the environment variables MUSTER_URL and MUSTER_API_KEY, and without --port, follow the ' +
+        'events of that service instead, without a webhook: --forward then sends a signed delivery ' +
+        'for each new event.',
     )
-    .option('--port <port>', 'the port to listen on; 0 picks a free one', parsePort, DEFAULT_PORT)
+    .option(
+      '--port <port>',
+      `the port to listen on, ${DEFAULT_PORT} by default; 0 picks a free one`,
+      parsePort,
+    )
     .option(
       '--secret <secret>',
       "the webhook's signing secret, or - to read it from standard input; " +
@@ -76,19 +81,21 @@ export function addCommand(program: Command, shell: Shell): void {
         'muster listen',
         'muster listen --port 4001 --secret whsec_…',
         'muster listen --secret whsec_… --forward http://127.0.0.1:8080/webhooks',
-        'MUSTER_URL=https://api.example.com MUSTER_KEY=mst_… muster listen --forward http://127.0.0.1:8080/webhooks',
+        'MUSTER_URL=https://api.example.com MUSTER_API_KEY=mst_… muster listen --forward http://127.0.0.1:8080/webhooks',
       ),
     )
     .action(
       shell.action((options: ListenOptions) =>
-        isRemote(shell.environment) ? follow(shell, options) : listen(shell, options),
+        options.port === undefined && isRemote(shell.environment)
+          ? follow(shell, options)
+          : listen(shell, options),
       ),
     )
 }
 
 async function listen(
   shell: Shell,
-  { port, secret, forward: target, json = false }: ListenOptions,
+  { port = DEFAULT_PORT, secret, forward: target, json = false }: ListenOptions,
 ): Promise<undefined> {
   const inspect = newInspect(secret)
   const format = (receipt: Receipt): string =>

@@ -213,13 +213,13 @@ Save these values: they are shown only once.
 The account and its API key, to paste into each terminal that you use:
 
   export ACCOUNT=${accountId}
-  export KEY=${token}
+  export MUSTER_API_KEY=${token}
 `
 }
 
 function formatReady(url: string, first: FirstAccount | undefined): string {
   const ready = `Muster is ready.\n\n  Console   ${url}/console\n  API       ${url}/public/v1\n`
   if (!first) return ready
-  const call = `curl ${url}/public/v1/me -H "Authorization: Bearer $KEY"`
-  return `${ready}\nYour first call, in a terminal with KEY:\n\n  ${call}\n`
+  const call = 'curl $MUSTER_URL/public/v1/me -H "Authorization: Bearer $MUSTER_API_KEY"'
+  return `${ready}\nYour first call, in a terminal with MUSTER_API_KEY:\n\n  export MUSTER_URL=${url}\n  ${call}\n`
 }

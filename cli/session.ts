@@ -9,17 +9,18 @@ export function isRemote({ MUSTER_URL }: Environment): boolean {
   return MUSTER_URL !== undefined && MUSTER_URL !== ''
 }
 
-/** A client of the service at `MUSTER_URL` with the API key `MUSTER_KEY`. Its calls throw `Refused`.
- *  Throws `UsageError` without the two variables. */
-export function connect({ MUSTER_URL = '', MUSTER_KEY = '' }: Environment): Muster {
-  if (!URL.canParse(MUSTER_URL) || MUSTER_KEY === '')
+/** A client of the service at `MUSTER_URL` with the API key `MUSTER_API_KEY`, or `MUSTER_KEY`. Its
+ *  calls throw `Refused`. Throws `UsageError` without the two variables. */
+export function connect(environment: Environment): Muster {
+  const { MUSTER_URL = '', MUSTER_KEY = '', MUSTER_API_KEY = MUSTER_KEY } = environment
+  if (!URL.canParse(MUSTER_URL) || MUSTER_API_KEY === '')
     throw new UsageError(
-      'set MUSTER_URL to the URL of the service, for example https://api.example.com, and MUSTER_KEY ' +
-        'to an API key',
+      'set MUSTER_URL to the URL of the service, for example https://api.example.com, and ' +
+        'MUSTER_API_KEY to an API key',
     )
   return createMuster({
     baseUrl: MUSTER_URL.replace(/\/+$/, ''),
-    apiKey: MUSTER_KEY,
+    apiKey: MUSTER_API_KEY,
     fetch: (request) =>
       fetch(request).catch((error: Error) => {
         const cause = error.cause instanceof Error ? error.cause : error

@@ -49,7 +49,7 @@ process.exitCode = await runProgram(
 With --json, a command prints only JSON.
 Exit status: 0 for success, 1 for an error (the message is on standard error), 2 for wrong usage.
 Commands that call a service read two environment variables: MUSTER_URL, for example https://api.example.com, and
-MUSTER_KEY, an API key.
+MUSTER_API_KEY, an API key.
 
 Start with:
   $ muster mock --stateful

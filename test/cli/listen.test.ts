@@ -10,7 +10,9 @@ async function startListening(
   muster: Muster,
   ...args: string[]
 ): Promise<{ listener: Started; url: string }> {
-  const listener = muster.start(['listen', '--port', '0', ...args])
+  // With --port, the command listens even in a terminal where the variables of the samples are set.
+  const environment = { MUSTER_URL: 'http://127.0.0.1:9', MUSTER_API_KEY: 'mst_x' }
+  const listener = muster.start(['listen', '--port', '0', ...args], { environment })
   const [, url = ''] = await waitForOutput(listener, /Listening on (\S+)/)
   return { listener, url }
 }

@@ -76,7 +76,7 @@ describe('serve', { timeout: 120_000 }, () => {
   })
 
   it.runIf(canRunCurl)(
-    'prints commands for a shell, which set KEY and ACCOUNT and call the API',
+    'prints commands for a shell, which set MUSTER_URL, MUSTER_API_KEY and ACCOUNT and call the API',
     async () => {
       await using muster = await newMuster()
       const started = muster.start(['serve'], { environment: SERVE_ENVIRONMENT })
@@ -86,7 +86,7 @@ describe('serve', { timeout: 120_000 }, () => {
       const { stdout } = await promisify(execFile)('sh', ['-c', script])
       const [, body = '', account] = /^(.*) (.*)\n$/.exec(stdout) ?? []
       expect([commands.length, JSON.parse(body).account]).toEqual([
-        3,
+        4,
         { id: account, name: 'My account' },
       ])
     },
@@ -121,7 +121,7 @@ describe('serve', { timeout: 120_000 }, () => {
     })
     expect(status).toBe(1)
     expect(stdout).toMatch(
-      /Email +owner@muster\.local\n +Password +(\w{5}-){3}\w{5}\n.* export ACCOUNT=[\w-]{36}\n +export KEY=mst_\w{43}_\w{6}\n/s,
+      /Email +owner@muster\.local\n +Password +(\w{5}-){3}\w{5}\n.* export ACCOUNT=[\w-]{36}\n +export MUSTER_API_KEY=mst_\w{43}_\w{6}\n/s,
     )
     expect(stderr).toBe(`Port ${port} of 127.0.0.1 is already in use. Set PORT to another port.\n`)
   })

@@ -62,7 +62,7 @@ async function startService(options: AppOptions = {}) {
   const environment = { WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8' }
   const app = await startApp({ ...options, environment })
   const { key } = await app.newAccount()
-  return Object.assign(app, { environment: { MUSTER_URL: app.url, MUSTER_KEY: key } })
+  return Object.assign(app, { environment: { MUSTER_URL: app.url, MUSTER_API_KEY: key } })
 }
 
 describe('@muster/tools', () => {
@@ -104,7 +104,7 @@ describe('@muster/tools', () => {
     const rules = await muster.run(['check-receiver', '--help'], { bin })
     expect(rules.stdout).toContain('wrong-signature')
     await using service = await startService()
-    const contract = ['contract', '--url', service.url, '--key', service.environment.MUSTER_KEY]
+    const contract = ['contract', '--url', service.url, '--key', service.environment.MUSTER_API_KEY]
     const { stdout } = await muster.run([...contract, '--only', 'getMe'], { bin })
     expect(stdout).toContain('the contract holds')
   })
@@ -131,7 +131,7 @@ describe('@muster/tools', () => {
       expect(await muster.json(['events', 'show', id], options)).toMatchObject({ id })
     }
     const participants = await fetch(`${service.url}/public/v1/participants`, {
-      headers: { Authorization: `Bearer ${service.environment.MUSTER_KEY}` },
+      headers: { Authorization: `Bearer ${service.environment.MUSTER_API_KEY}` },
     })
     expect(await participants.json()).toMatchObject({ data: [] })
   })
@@ -194,7 +194,7 @@ describe('@muster/tools', () => {
     const unreachable = { MUSTER_URL: 'http://127.0.0.1:9', MUSTER_KEY: 'mst_x' }
     expect((await list(unreachable)).stderr).toContain('http://127.0.0.1:9 cannot be reached')
     await using service = await startService()
-    const refused = await list({ ...service.environment, MUSTER_KEY: 'mst_x' })
+    const refused = await list({ ...service.environment, MUSTER_API_KEY: 'mst_x' })
     expect(refused).toMatchObject({ status: 1, stderr: expect.stringContaining('returned 401') })
   })
 })

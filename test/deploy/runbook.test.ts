@@ -68,7 +68,8 @@ async function install(machine: Machine): Promise<{ account: string; token: stri
     DRAIN_MS: 0,
   })
   const output = await machine.follow('systemd', /doctor|systemctl|journalctl/)
-  const [, account = '', token = ''] = /export ACCOUNT=(\S+)\s+export KEY=(\S+)/.exec(output) ?? []
+  const [, account = '', token = ''] =
+    /export ACCOUNT=(\S+)\s+export MUSTER_API_KEY=(\S+)/.exec(output) ?? []
   return { account, token }
 }
 

@@ -270,6 +270,11 @@ describe('the documentation', () => {
         expect((await fetch(new URL(target, response.url))).status, target).toBe(200)
   })
 
+  it('a URL with other capital letters leads to the page', async () => {
+    const { url } = await fetch(`${app.url}/docs/operations/createparticipant`)
+    expect(url).toBe(`${app.url}/docs/operations/createParticipant`)
+  })
+
   it('an unknown URL with more folders than any page: 404 as JSON', async () => {
     const { status, body } = await app.call('GET', '/docs/a/b/c/d/e')
     expect(status).toBe(404)

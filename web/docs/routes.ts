@@ -52,6 +52,9 @@ class DocsServer {
     }
     const id = path === '' ? 'index' : path
     const hasPage = path !== 'index' && site.pages.includes(id)
+    const otherCase = site.pages.find((page) => page.toLowerCase() === path.toLowerCase())
+    if (!hasPage && otherCase !== undefined && otherCase !== 'index')
+      return ctx.redirect(`/docs/${otherCase}`)
     if (!hasPage && path.split('/').length > MAX_PATH_SEGMENTS) return
     ctx.set('Content-Security-Policy', `${DOCS_POLICY}; frame-ancestors 'none'`)
     ctx.set('Referrer-Policy', 'same-origin')
