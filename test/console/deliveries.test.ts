@@ -123,7 +123,7 @@ describe('a delivery', () => {
     expect(mainText((await admin.visitor.get(path)).text)).toMatch(
       /Retry now.*Attempt 2 in .*\. “Retry now” makes this attempt immediately\. It does not add another one\./s,
     )
-    expect(await post('attempt')).toContain('Making the scheduled attempt now.')
+    expect(await post('attempt')).toContain('Retrying now.')
     await until(
       'the second attempt has failed',
       async () => (await admin.newest(webhookId, 'retrying')).attempts === 2,

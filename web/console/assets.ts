@@ -36,11 +36,12 @@ const STYLESHEETS = [
   'webhooks-media',
 ]
 
+const SCRIPTS = ['console', 'times', 'announce', 'submit', 'live']
+
 export function readConsoleAssets(): Assets {
   const files = readAssets(ROOT, {
     'console.css': stylesheets('web/console/client', STYLESHEETS),
-    'console.js': ['web/console/client/console.js'],
-    'times.js': ['web/console/client/times.js'],
+    ...Object.fromEntries(SCRIPTS.map((name) => [`${name}.js`, [`web/console/client/${name}.js`]])),
     'htmx.js': ['node_modules/htmx.org/dist/htmx.min.js'],
     ...SHARED_FILES,
   })

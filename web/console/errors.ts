@@ -39,11 +39,13 @@ const OUTCOME_UNKNOWN: Text = [
 const OTHER_ERROR = 'This did not work'
 
 /** Logs unexpected errors. A refused action of a signed-in user becomes a notice on the page of the
- *  form. */
+ *  form. The header `Muster-Outcome` tells a script that sent a form whether the change may have been
+ *  made. */
 export function toErrorResult(log: Logger, ctx: Context, error: unknown): PageResult {
+  ctx.set('Muster-Outcome', mayHaveChanged(ctx, error) ? 'unknown' : 'unchanged')
   if (error instanceof Refused || error instanceof InvalidInput) {
     const text = error instanceof InvalidInput ? errorText(error) : error.message
-    return ctx.method === 'POST' && ctx.state.visitor
+    return ctx.method === 'POST' && ctx.state.visitor && !isFromScript(ctx)
       ? redirect(refererPath(ctx), text, 'bad')
       : errorPage(422, OTHER_ERROR, text)
   }
@@ -65,11 +67,26 @@ export function toErrorResult(log: Logger, ctx: Context, error: unknown): PageRe
     'A page of the console failed',
   )
   if (!isUnavailable(error)) return statusPage(ctx, 500)
-  // The change may be committed, while a later step failed, such as storing the notice.
-  const isUnknown = error instanceof OutcomeUnknown || ctx.state.hasChanged
-  return isUnknown && ctx.method === 'POST'
+  return mayHaveChanged(ctx, error) && ctx.method === 'POST'
     ? textPage(ctx, 503, OUTCOME_UNKNOWN)
     : statusPage(ctx, 503)
+}
+
+/** The change may be committed, while a later step failed, such as storing the notice. Nobody knows
+ *  what an unexpected error has left. */
+function mayHaveChanged(ctx: Context, error: unknown): boolean {
+  if (ctx.state.hasChanged || error instanceof OutcomeUnknown) return true
+  const isExpected =
+    error instanceof Refused ||
+    error instanceof InvalidInput ||
+    error instanceof StatusError ||
+    (error instanceof HttpError && error.expose)
+  return !isExpected && !isUnavailable(error)
+}
+
+/** See client/submit.js. */
+function isFromScript(ctx: Context): boolean {
+  return ctx.get('Muster-Form') !== '' || ctx.get('HX-Request') !== ''
 }
 
 function statusPage(ctx: Context, status: number, message = ''): ConsolePage {

@@ -10,7 +10,7 @@ interface Replacement {
   trigger?: string
   /** `outerMorph` keeps the focus and the scroll position. */
   swap?: 'outerHTML' | 'outerMorph'
-  /** Other elements to replace, for example `#toast`. */
+  /** Other elements to replace, for example `#notices`. */
   also?: string
 }
 

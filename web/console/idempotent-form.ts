@@ -24,6 +24,11 @@ export function formKey({ form }: Pick<Visit, 'form'>, problem?: string): string
   return key ?? randomUUID()
 }
 
+/** The key of a form that is one button. */
+export function newFormKey(): Record<typeof FORM_KEY, string> {
+  return { [FORM_KEY]: randomUUID() }
+}
+
 /** A form with this key has created a record already. */
 export class AlreadyCreated extends Error {
   /** The ID of the record. Empty if the form has different input. */
@@ -69,6 +74,19 @@ export async function createOnce<T extends { id: string }>(
   // After the commit: see `takeKey`.
   if (outcome.stored) throw new AlreadyCreated(outcome.stored.body)
   return outcome.created
+}
+
+/** Runs `command` in a transaction, unless this form has run it before: then the first request did
+ *  everything. */
+export async function commandOnce(
+  visit: Visit,
+  command: (scope: WriteScope) => Promise<{ id: string }>,
+): Promise<void> {
+  try {
+    await createOnce(visit, command)
+  } catch (error) {
+    if (!(error instanceof AlreadyCreated)) throw error
+  }
 }
 
 /** Returns the response to a form as the console stores it. The console redirects to the new record,

@@ -51,6 +51,7 @@ export function layout(page: ConsolePage, frame: Frame): string {
       ${visitor ? side(frame, visitor) : guestHeader(folder)}
       <main id="main" tabindex="-1"${page.isNarrow && html` class="narrow"`}>
         ${toast(notice)}
+        <p id="stale" role="status"></p>
         ${areDeliveriesPaused && pauseBanner}
         ${page.crumbs && crumbs(page.crumbs)}
         <header class="page-head">

@@ -82,8 +82,7 @@ function countTroubled({ dialect, read }: Db, { account }: SignedIn): Promise<nu
 export function redirectToSignIn(ctx: Context): void {
   // htmx would follow a redirect and put the sign-in page into a part of this page.
   if (ctx.get('HX-Request') !== '') {
-    ctx.status = 204
-    ctx.set('HX-Redirect', '/console/sign-in')
+    redirectScript(ctx, '/console/sign-in')
     return
   }
   const isHome = ctx.path.replace(/\/$/, '') === '/console'
@@ -92,7 +91,18 @@ export function redirectToSignIn(ctx: Context): void {
 }
 
 function sendRedirect(ctx: Context, url: string): void {
+  // A script that has sent a form cannot see where a redirect leads.
+  if (ctx.get('Muster-Form') !== '') {
+    redirectScript(ctx, url)
+    return
+  }
   ctx.status = 303
   ctx.redirect(url)
   ctx.body = ''
+}
+
+/** The script opens the URL. */
+function redirectScript(ctx: Context, url: string): void {
+  ctx.status = 204
+  ctx.set('HX-Redirect', url)
 }

@@ -4,7 +4,6 @@ import { codeFrame } from '../shared/code-block.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import { relative, remaining } from './client/times.js'
 import { utc } from './format.ts'
-import { replace } from './htmx.ts'
 import { icon } from './icons.ts'
 
 type ButtonStyle = '' | 'primary' | 'danger' | 'quiet'
@@ -226,15 +225,15 @@ interface ActionOptions {
   title?: string
   style?: ButtonStyle
   fields?: Record<string, string>
-  /** The ID of the element that htmx replaces. Without it, the browser opens the next page. */
+  /** The ID of the element that changes: see client/submit.js. Without it, the browser opens the
+   *  next page. */
   target?: string
 }
 
 export function actionForm(options: ActionOptions): Html {
   const { to, label, title, style = '', fields = {}, target } = options
-  const path = `/console${to}`
-  const htmx = target && replace(target, { method: 'post', path, also: '#toast' })
-  return html`<form class="action" method="post" action="${path}"${htmx}>
+  const inPlace = target && html` data-target="${target}"`
+  return html`<form class="action" method="post" action="/console${to}"${inPlace}>
     ${Object.entries(fields).map(([name, value]) => hiddenInput(name, value))}
     ${button(label, style, title)}
   </form>`

@@ -1,4 +1,6 @@
 /** Browser behaviour of the console: copying, showing passwords, live times, chart tooltips. */
+import './live.js'
+import './submit.js'
 import { relative, remaining } from './times.js'
 
 document.documentElement.classList.add('js')
@@ -30,20 +32,6 @@ function updateTimes() {
 updateTimes()
 setInterval(updateTimes, 1_000)
 
-// Pauses periodic reloads while the page is hidden, a dialog is open, or the user reads details
-// inside the reloading element. Also drops a response that arrives during a pause.
-for (const name of ['htmx:config:request', 'htmx:before:swap'])
-  document.addEventListener(name, (event) => {
-    const { sourceElement, sourceEvent } = event.detail.ctx
-    if (sourceEvent.type !== 'every') return
-    if (
-      document.hidden ||
-      document.querySelector(':popover-open') ||
-      sourceElement.querySelector('.opened, details[open]')
-    )
-      event.preventDefault()
-  })
-
 // Shows the values of a chart's bar beside the pointer. The chart's table has the same values.
 const tip = Object.assign(document.createElement('div'), {
   className: 'tip',
@@ -57,15 +45,4 @@ document.addEventListener('pointermove', ({ target, clientX, clientY }) => {
   tip.textContent = target.dataset.tip
   tip.style.left = `${Math.min(clientX + 14, innerWidth - tip.offsetWidth - 8)}px`
   tip.style.top = `${Math.max(8, clientY - tip.offsetHeight - 12)}px`
-})
-
-// A double click must not submit a form twice. The first response would be lost, and it may contain
-// a secret that is shown once.
-const RESUBMIT_AFTER_MS = 5_000
-document.addEventListener('submit', (event) => {
-  const form = event.target
-  if (form.method !== 'post' || form.hasAttribute('hx-post')) return
-  if (form.dataset.sent !== undefined) event.preventDefault()
-  form.dataset.sent = ''
-  setTimeout(() => delete form.dataset.sent, RESUBMIT_AFTER_MS)
 })

@@ -17,6 +17,13 @@ import { type Errors, hasErrors, selectField, textField } from '../form-fields.t
 import { counted, utc } from '../format.ts'
 import { replace } from '../htmx.ts'
 import {
+  AlreadyCreated,
+  createOnce,
+  FORM_KEY,
+  formKey,
+  RESENT_WITH_CHANGES,
+} from '../idempotent-form.ts'
+import {
   type ConsolePage,
   canManageWebhooks,
   get,
@@ -126,7 +133,12 @@ async function bulkPage(
           <div id="preview" aria-live="polite">${previewContent}</div>
           <div class="form-actions">
             ${countButton}
-            <button class="button primary" formmethod="post">${title}</button>
+            <button
+              class="button primary"
+              formmethod="post"
+              name="${FORM_KEY}"
+              value="${formKey(visit, problem)}"
+            >${title}</button>
             ${buttonLink(`/webhooks/${webhook.id}`, 'Cancel', 'quiet')}
           </div>
         </form>`,
@@ -212,9 +224,13 @@ async function startFromForm(visit: Visit, kind: BulkKind): Promise<PageResult> 
   if (total === 0) return bulkPage(visit, kind, visit.form, empty)
   try {
     const fields = { selection, rate, total, createdBy: visit.user.id }
-    const job = await visit.change((scope) => startJob({ ...visit, scope }, webhook, fields))
+    const job = await createOnce(visit, (scope) => startJob({ ...visit, scope }, webhook, fields))
     return redirect(`/webhooks/jobs/${job.id}`, started)
   } catch (error) {
+    if (error instanceof AlreadyCreated)
+      return error.hasDifferentInput
+        ? bulkPage(visit, kind, visit.form, RESENT_WITH_CHANGES)
+        : redirect(`/webhooks/jobs/${error.id}`, started)
     if (error instanceof Refused) return bulkPage(visit, kind, visit.form, error.message)
     throw error
   }

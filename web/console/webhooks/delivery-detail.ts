@@ -8,6 +8,7 @@ import { type Content, type Html, html } from '../../shared/html.ts'
 import { sum } from '../charts.ts'
 import { type RowView, rowHeading } from '../expandable-row.ts'
 import { counted, duration } from '../format.ts'
+import { newFormKey } from '../idempotent-form.ts'
 import { jsonBlock } from '../json-block.ts'
 import { canManageWebhooks, type Visit } from '../page.ts'
 import {
@@ -121,7 +122,7 @@ function cancelButton(delivery: Delivery, view: RowView): Html {
       to: `${deliveryPath(delivery)}/cancel`,
       label: 'Cancel delivery',
       style: 'danger',
-      fields: { row: view },
+      fields: { row: view, ...newFormKey() },
       target: `delivery-${delivery.id}`,
     }),
   })

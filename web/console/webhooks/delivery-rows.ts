@@ -7,6 +7,7 @@ import { type Content, type Html, html } from '../../shared/html.ts'
 import { expandableRow, type RowView, rowToggle } from '../expandable-row.ts'
 import { counted, duration } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
+import { newFormKey } from '../idempotent-form.ts'
 import { canManageWebhooks, type Visit } from '../page.ts'
 import {
   actionForm,
@@ -140,7 +141,7 @@ function rowAction({ user, now }: Visit, webhook: Webhook, { delivery, view }: L
     return html`<span class="muted nowrap">Waiting its turn</span>`
   if (!canManageWebhooks(user) || !webhook.enabled) return false
   const to = deliveryPath(delivery)
-  const inPlace = { fields: { row: view }, target: `delivery-${id}` }
+  const inPlace = { fields: { row: view, ...newFormKey() }, target: `delivery-${id}` }
   if (state === 'failed') return actionForm({ to: `${to}/retry`, label: 'Retry', ...inPlace })
   if (state === 'delivered')
     return actionForm({ to: `${to}/resend`, label: 'Resend', style: 'quiet', ...inPlace })

@@ -5,6 +5,7 @@ import { readableUrl, type Webhook } from '../../../records/webhooks.ts'
 import { commandDelivery, type DeliveryCommand } from '../../../webhooks/webhook-changes.ts'
 import { html } from '../../shared/html.ts'
 import { parseRowView } from '../expandable-row.ts'
+import { commandOnce } from '../idempotent-form.ts'
 import {
   type ConsolePage,
   canManageWebhooks,
@@ -57,7 +58,7 @@ async function deliveryPage(visit: Visit): Promise<ConsolePage> {
 const NOTICES: Record<DeliveryCommand, string> = {
   retry: 'Retrying now.',
   resend: 'Resending now. The delivery stays delivered whatever the response.',
-  attempt: 'Making the scheduled attempt now.',
+  attempt: 'Retrying now.',
   cancel: 'Delivery cancelled. No more attempts will be made.',
 }
 
@@ -70,7 +71,8 @@ async function changeDelivery(visit: Visit, command: DeliveryCommand): Promise<P
   const path = deliveryPath(delivery)
   const to = isInPlace ? `${path}?row=${view}` : path
   try {
-    await visit.change(
+    await commandOnce(
+      visit,
       async (scope) =>
         (await commandDelivery({ ...visit, scope }, delivery, command)) ?? visit.ctx.throw(404),
     )

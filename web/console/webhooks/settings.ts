@@ -4,6 +4,7 @@ import { readableUrl, type Webhook, webhookName } from '../../../records/webhook
 import { removeWebhook, sendTestEvent, switchWebhook } from '../../../webhooks/webhook-changes.ts'
 import { type Html, html } from '../../shared/html.ts'
 import { utc } from '../format.ts'
+import { commandOnce } from '../idempotent-form.ts'
 import {
   type ConsolePage,
   canManageWebhooks,
@@ -143,9 +144,10 @@ async function sendTest(visit: Visit): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
   const tooOften = await visit.throttles.consume('test_event', webhook.id)
   if (tooOften) throw tooOften
-  await visit.change(
-    async (scope) => (await sendTestEvent({ ...visit, scope }, webhook.id)) ?? visit.ctx.throw(404),
-  )
+  await commandOnce(visit, async (scope) => {
+    const id = await sendTestEvent({ ...visit, scope }, webhook.id)
+    return { id: id ?? visit.ctx.throw(404) }
+  })
   return redirect(`/webhooks/${webhook.id}`, 'Test event sent. The response will appear below.')
 }
 

@@ -2,6 +2,7 @@
 import type { WebhookHealth } from '../../../records/reports/webhook-health.ts'
 import { readableUrl, type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { type Content, html } from '../../shared/html.ts'
+import { newFormKey } from '../idempotent-form.ts'
 import { type ConsolePage, canManageWebhooks, type Visit } from '../page.ts'
 import { actionForm, copyButton, tabs } from '../ui.ts'
 import { healthAlert, reloadedHealthPill } from './health.ts'
@@ -20,6 +21,7 @@ export async function webhookPage(
     to: `${to}/test`,
     label: 'Send test event',
     style: 'primary',
+    fields: newFormKey(),
     target: tab === 'deliveries' ? 'log' : undefined,
   })
   return {

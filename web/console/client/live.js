@@ -1,0 +1,64 @@
+/** The requests of htmx: periodic reloads, and parts of the page that the user opens. */
+import { announce, closeAnnouncement } from './announce.js'
+
+const isPeriodic = ({ sourceEvent }) => sourceEvent?.type === 'every'
+
+// Pauses periodic reloads while the page is hidden, a dialog is open, a form is being sent, or the
+// user reads details inside the reloading element. Also drops a response that arrives during a pause.
+for (const name of ['htmx:config:request', 'htmx:before:swap'])
+  document.addEventListener(name, (event) => {
+    const { ctx } = event.detail
+    if (!isPeriodic(ctx) || !isPaused(ctx.sourceElement)) return
+    event.preventDefault()
+    if (!document.hidden && Date.now() - updatedAt > STALE_AFTER_MS)
+      showStale('Updates are paused while you read.')
+  })
+
+function isPaused(element) {
+  return (
+    document.hidden ||
+    document.querySelector(':popover-open') !== null ||
+    element.querySelector('.opened, details[open], [aria-busy]') !== null
+  )
+}
+
+const STALE_AFTER_MS = 30_000
+let updatedAt = Date.now()
+
+function showStale(reason) {
+  const time = new Date(updatedAt).toISOString().slice(11, 19)
+  document.getElementById('stale').textContent = `${reason} Last update: ${time} UTC.`
+}
+
+document.addEventListener('htmx:after:request', ({ detail: { ctx } }) => {
+  if (!isPeriodic(ctx) || ctx.response.status >= 400) return
+  updatedAt = Date.now()
+  document.getElementById('stale').textContent = ''
+})
+
+for (const name of ['htmx:error', 'htmx:response:error'])
+  document.addEventListener(name, ({ detail: { ctx } }) => {
+    if (!ctx) return
+    if (isPeriodic(ctx))
+      return showStale('This page is not up to date: the server does not respond.')
+    announce(
+      'bad',
+      navigator.onLine ? 'This did not load. Try again.' : 'No connection. Try again.',
+    )
+  })
+
+// A page that becomes visible is brought up to date at once.
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) return
+  for (const element of document.querySelectorAll('[hx-trigger^="every"]'))
+    element.dispatchEvent(new CustomEvent('every'))
+})
+
+document.addEventListener('htmx:before:request', ({ detail: { ctx } }) => {
+  if (isPeriodic(ctx)) return
+  closeAnnouncement()
+  ctx.sourceElement.ariaBusy = 'true'
+})
+document.addEventListener('htmx:finally:request', ({ detail: { ctx } }) => {
+  if (!isPeriodic(ctx)) ctx.sourceElement.ariaBusy = null
+})
