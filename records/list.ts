@@ -131,6 +131,7 @@ export async function listPage<Row, Item>(
       after,
       limit: size + 1,
       offset: (number - 1) * size,
+      isLate: isSynchronised && sorts.length === 0 && Object.keys(filters).some(isLowerBound),
     }),
   ])
   const onPage = rows.slice(0, size)
@@ -174,18 +175,32 @@ interface RowSelection {
   after: Position | undefined
   /** Without `after`: the number of rows to skip. */
   offset: number
+  /** Without sorts: whether the rows may be the last ones of the order. IDs increase with time. */
+  isLate: boolean
+}
+
+function isLowerBound(filter: string): boolean {
+  return /^(created|updated)_(after|from)$/.test(filter)
 }
 
 async function selectRows<Row, Item>(
-  { sql }: Scope,
+  { accountId, dialect, sql }: Scope,
   listing: Listing<Row, Item>,
-  { where, sorts, limit, after, offset }: RowSelection,
+  { where, sorts, limit, after, offset, isLate }: RowSelection,
 ): Promise<Row[]> {
   const { table } = listing
   const text = (condition: string): string => `select ${columnsOf(listing)} from ${table}
     where ${condition}
     order by ${order(listing, sorts)}
     limit ?`
+  if (after === undefined && isLate && dialect === 'postgres') {
+    // PostgreSQL expects matches everywhere in the order, and would read all rows before the first one.
+    // With `offset 0`, it finds the IDs of all matches by the index of the time, and sorts them.
+    const ids = `select ${table}.id from (select * from ${table} where ${where.sql} offset 0) as ${table}
+      order by ${table}.id limit ? offset ?`
+    const condition = `${table}.account_id = ? and ${table}.id in (${ids})`
+    return select(sql, text(condition), [accountId, ...where.bindings, limit, offset, limit])
+  }
   if (after === undefined)
     return select(sql, `${text(where.sql)} offset ?`, [...where.bindings, limit, offset])
   const rows: Row[] = []

@@ -1,0 +1,85 @@
+/** What PostgreSQL reads for a filter in an account with many records, beside another such account. */
+import { expect, inject, test } from 'vitest'
+import { type Client, sharedApp } from '../helpers.ts'
+
+const RECORDS = 20_000
+/** Far more than the indexes need for 26 rows, and far less than the records of an account. */
+const MAX_ROWS_READ = 2_000
+const SECOND_MS = 1_000
+const newestAt = Date.now()
+const startAt = newestAt - RECORDS * SECOND_MS
+const isoAt = (ms: number): string => new Date(ms).toISOString()
+const app = sharedApp()
+
+/** One record a second, until now. Ten old ones were updated a minute ago, and the last ten have no participant. */
+const INSERT = `
+  insert into tasks (id, account_id, title, description, status, participant_id, external_id, created_at, updated_at)
+  select (lpad(to_hex(at), 12, '0') || '7' || lpad(to_hex(i % 4096), 3, '0') || '8' || substr(md5(account || i), 1, 15))::uuid,
+    account::uuid, 'Task ' || i, '', 'open', case when i <= :records - 10 then participant::uuid end, 'ext-' || i, at,
+    case when i % 2000 = 1 then :newestAt::bigint - 60000 else at end
+  from (values (:account, :participant)) as a (account, participant), generate_series(1, :records) as i,
+    lateral (select :startAt::bigint + i * 1000 as at) as times`
+
+interface PlanNode {
+  'Node Type': string
+  'Actual Rows': number
+  'Actual Loops': number
+  'Rows Removed by Filter'?: number
+  Plans?: PlanNode[]
+}
+
+/** The rows that the statement reads from tables and indexes, with those that do not match. */
+function countRead({ Plans = [], ...node }: PlanNode): number {
+  const rows = node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)
+  const own = node['Node Type'].endsWith('Scan') ? rows * node['Actual Loops'] : 0
+  return Plans.reduce((sum, plan) => sum + countRead(plan), own)
+}
+
+/** The most rows that a statement of the request reads. */
+async function findMostRead(client: Client, path: string): Promise<number> {
+  const statements: { sql: string; bindings: string[] }[] = []
+  const collect = (statement: (typeof statements)[number]): void =>
+    void (/from tasks/.test(statement.sql) && statements.push(statement))
+  app.db.read.on('query', collect)
+  const { total } = (await client.get(path)).body.meta
+  app.db.read.off('query', collect)
+  expect(total).toBeGreaterThan(0)
+  expect(total).toBeLessThan(MAX_ROWS_READ)
+  const counts = statements.map(async ({ sql, bindings }) => {
+    const text = `explain (analyze, format json) ${sql.replaceAll(/\$\d+/g, '?')}`
+    const { rows } = await app.db.read.raw(text, bindings)
+    return countRead(rows[0]['QUERY PLAN'][0].Plan)
+  })
+  return Math.max(...(await Promise.all(counts)))
+}
+
+test.runIf(inject('database') === 'postgres')(
+  'listTasks: an index answers each filter',
+  async () => {
+    const accounts = [await app.newAccount(), await app.newAccount()] as const
+    for (const account of accounts) {
+      const { body } = await app.as(account).post('/participants', { full_name: 'Ada' })
+      const values = { account: account.accountId, participant: body.id, records: RECORDS }
+      await app.db.write.raw(INSERT, { ...values, newestAt, startAt })
+    }
+    await app.db.write.raw('vacuum analyze tasks')
+    const client = app.as(accounts[0])
+    const { data } = (await client.get('/tasks?page[size]=1')).body
+    const late = isoAt(newestAt - 300 * SECOND_MS)
+    const early = isoAt(startAt + 300 * SECOND_MS)
+    const filters = [
+      ...['created_from', 'created_after', 'updated_from', 'updated_after'].map((name) => [
+        name,
+        late,
+      ]),
+      ...['created_until', 'created_before', 'updated_until'].map((name) => [name, early]),
+      ['id', data[0].id],
+      ['external_id', 'ext-17,ext-18'],
+      ['participant_id', 'null'],
+    ]
+    const read = new Map<string, number>()
+    for (const [name = '', value] of filters)
+      read.set(name, await findMostRead(client, `/tasks?filter[${name}]=${value}`))
+    expect([...read].filter(([, rows]) => rows > MAX_ROWS_READ)).toEqual([])
+  },
+)
