@@ -27,7 +27,7 @@ const OWNERS = {
   ajv: '(scripts/generate/|validation\\.ts$|generated/validators)',
   commander: 'cli/',
   'content-type': 'server/body\\.ts$',
-  'currency-codes': 'web/console/records/cells\\.ts$',
+  'currency-codes': 'web/console/records/amounts\\.ts$',
   envalid: 'server/config\\.ts$',
   'highlight.js': 'web/docs/',
   'js-yaml': 'scripts/model/yaml\\.ts$',

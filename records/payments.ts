@@ -2,7 +2,7 @@ import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import type { Body } from '../generated/operations.ts'
 import { assertTransition, nextUpdatedAt, type Transitions } from './changes.ts'
-import type { WriteScope } from './database/scope.ts'
+import type { Scope, WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { type Listing, referred, toNullableTimestamp, toTimestamp } from './list.ts'
 import { participantListing } from './participants.ts'
@@ -59,6 +59,20 @@ export const paymentListing: Listing<PaymentRow, Payment> = {
 }
 
 const toTaken = toExternalIdTaken('payment')
+
+const MAX_COUNTED_PAYMENTS = 100
+
+/** The currencies of the account's newest payments, the most frequent one first. */
+export async function listUsedCurrencies(scope: Scope): Promise<string[]> {
+  const rows: Pick<PaymentRow, 'currency'>[] = await scope
+    .rows('payments')
+    .select('currency')
+    .orderBy('created_at', 'desc')
+    .limit(MAX_COUNTED_PAYMENTS)
+  const counts = new Map<string, number>()
+  for (const { currency } of rows) counts.set(currency, (counts.get(currency) ?? 0) + 1)
+  return [...counts].sort(([, one], [, other]) => other - one).map(([currency]) => currency)
+}
 
 /** Throws `InvalidInput` for an unknown participant or task, or an external ID that is taken. */
 export async function insertPayment(

@@ -40,10 +40,11 @@ const forms: Record<string, CreateForm> = {
     table: 'payments',
     values: async () => ({
       participant_id: (await newParticipant(owner.client)).id,
-      amount_minor: '1250',
+      amount_minor: '12.50',
+      'amount_minor:seen': '€12.50',
       currency: 'EUR',
     }),
-    other: { amount_minor: '99' },
+    other: { amount_minor: '0.99', 'amount_minor:seen': '€0.99' },
     invalid: { amount_minor: 'many' },
   },
   webhook: {

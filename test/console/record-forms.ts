@@ -85,9 +85,17 @@ export async function writeExportFile({ db }: TestApp, id: string): Promise<void
   await makeExport(context, id, new AbortController().signal)
 }
 
-/** The input for the form of a new record: each field of the body as a user types it. */
+/** The input for the form of a new record: each field of the body as a user types it. A user who
+ *  types an amount sees how the form reads it. */
 export function asInput(body: Body): Values {
-  return Object.fromEntries(Object.entries(body).map(([name, value]) => [name, String(value)]))
+  const { amount_minor, ...others } = body
+  return {
+    ...Object.fromEntries(Object.entries(others).map(([name, value]) => [name, String(value)])),
+    ...(amount_minor !== undefined && {
+      amount_minor: (amount_minor / 100).toFixed(2),
+      'amount_minor:seen': `€${(amount_minor / 100).toFixed(2)}`,
+    }),
+  }
 }
 
 /** Creates a record with the form at `path`. Returns its ID. */

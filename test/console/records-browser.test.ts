@@ -92,6 +92,25 @@ describe('records in a browser', () => {
     expect(troubles).toEqual([])
   })
 
+  it.each(SCREENS)('creates a payment by keyboard at $viewport.width', async (screen) => {
+    const account = await site.app.newAccount()
+    const client = site.app.as(account)
+    await newPayment(client, { currency: 'EUR' })
+    const { id } = await newParticipant(client, { full_name: 'Grace Hopper' })
+    const path = `/records/payments/new?participant_id=${id}`
+    await using visited = await site.visit(path, { person: account, ...screen })
+    const { page, troubles } = visited
+    await page.getByLabel('Amount').fill('1.049,90')
+    await page.getByText('€1,049.90').waitFor()
+    await page.getByLabel('Currency').selectOption('Bahraini Dinar (BHD)')
+    await page.getByText('BHD 1,049.900').waitFor()
+    await page.getByLabel('Amount').press('Enter')
+    await page.getByRole('heading', { name: 'Grace Hopper, BHD 1,049.900' }).waitFor()
+    const { body } = await client.get('/payments?filter[currency]=BHD')
+    expect(body.data).toMatchObject([{ amount_minor: 1_049_900, participant_id: id }])
+    expect(troubles).toEqual([])
+  })
+
   it('creates records and downloads an export without JavaScript', async () => {
     const account = await site.app.newAccount()
     const client = site.app.as(account)

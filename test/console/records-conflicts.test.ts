@@ -61,7 +61,7 @@ const CONFLICTS: Conflict[] = [
   {
     slug: 'payments',
     theirs: { note: 'theirs' },
-    ours: { amount_minor: '7' },
+    ours: { amount_minor: '7', 'amount_minor:seen': '€7.00' },
     invalid: { amount_minor: 'x' },
   },
 ]

@@ -46,6 +46,8 @@ function invalidValues(schema: Schema): InvalidValue[] {
   const text = (input: string): InvalidValue => ({ input, value: input })
   const integer = (value: number): InvalidValue => ({ input: String(value), value })
   const list = (value: string[]): InvalidValue => ({ input: value.join('\r\n'), value })
+  // The form has its own messages for amounts: see amounts.test.ts.
+  if (schema['x-currency']) return []
   if (schema.enum) return [text('none_of_these')]
   if (type === 'integer')
     return [text('many'), text('1.5'), integer(minimum - 1), integer(maximum + 1)]
@@ -85,7 +87,8 @@ describe('invalid values', () => {
     const shown = fieldErrors(answer.text)[errorId(field)]
     for (const message of Object.values<string[]>(api.body.errors).flat())
       expect(shown).toContain(message)
-    expect(withValues(mainForm(answer.text), {})).toMatchObject(sent)
+    const { 'amount_minor:seen': _, ...typed } = sent
+    expect(withValues(mainForm(answer.text), {})).toMatchObject(typed)
   }
 
   it.each(creations)(

@@ -141,7 +141,8 @@ const KINDS: Kind[] = [
       input: {
         participant_id: participant,
         task_id: task,
-        amount_minor: '12500',
+        amount_minor: '125',
+        'amount_minor:seen': '€125.00',
         currency: 'EUR',
         note: 'Travel',
       },

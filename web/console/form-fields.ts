@@ -83,7 +83,7 @@ export function labelledField(
   </div>`
 }
 
-function fieldId(name: string): string {
+export function fieldId(name: string): string {
   return `field-${name.replace(/[^\w]/g, '-')}`
 }
 

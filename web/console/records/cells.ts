@@ -1,10 +1,10 @@
 /** Renders the values of records. */
-import { code as currencyByCode } from 'currency-codes'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { bytes, count, utc } from '../format.ts'
 import { jsonBlock } from '../json-block.ts'
 import { copyableId, facts, NO_VALUE, pill, type Tone, table, timeElement } from '../ui.ts'
+import { amountOf, currencyName, hasCurrencies } from './amounts.ts'
 import { label, option } from './labels.ts'
 import { type KnownRecords, referenceLink } from './references.ts'
 import { referencedResource } from './resources.ts'
@@ -57,6 +57,7 @@ export function fullValue(
   if (isEmptyValue(value)) return NO_VALUE
   if (schema.format === 'date-time') return exactTime(String(value), context.now)
   if (name === 'id') return copyableId(String(value))
+  if (hasCurrencies(schema)) return currencyName(String(value))
   if (Array.isArray(value)) return chips(value)
   if (typeof value === 'object')
     return objectValue(value as Record<string, unknown>, schema, context)
@@ -89,39 +90,6 @@ function inlineValue(
   if (amount !== undefined) return amount
   if (typeof value === 'number') return name.startsWith('byte') ? bytes(value) : count(value)
   return html`<span class="clip">${toText(value)}</span>`
-}
-
-/** The value with its currency: `€125.00`. `x-currency` of the schema names the field of `item`
- *  with the currency. Undefined if there is no currency or the value is not a number. */
-export function amountOf(
-  schema: Schema,
-  value: unknown,
-  item: ValueContext['item'],
-): string | undefined {
-  const currency = item?.[schema['x-currency'] ?? '']
-  return typeof value === 'number' && typeof currency === 'string'
-    ? money(value, currency)
-    : undefined
-}
-
-function money(minor: number, currency: string): string {
-  // The contract counts ISO 4217 minor units. For some currencies, Intl shows another number of
-  // decimals, such as 0 for HUF.
-  const digits = currencyByCode(currency)?.digits ?? 2
-  const format = new Intl.NumberFormat('en', {
-    style: 'currency',
-    currency,
-    minimumFractionDigits: digits,
-    maximumFractionDigits: digits,
-  })
-  // A string such as `12500e-2` is formatted exactly. A number would be rounded.
-  return format.format(`${minor}e-${digits}` as `${number}`)
-}
-
-/** The name of the field. An amount loses the suffix `_minor`: it is stored in minor units, but
- *  shown in major units. */
-export function shownName(name: string, schema: Schema): string {
-  return schema['x-currency'] === undefined ? name : name.replace(/_minor$/, '')
 }
 
 /** States have a colour. Other enums, such as currencies, do not. */

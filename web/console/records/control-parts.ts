@@ -3,12 +3,13 @@ import { type Content, type Html, html } from '../../shared/html.ts'
 import type { FieldOptions } from '../form-fields.ts'
 import { replace } from '../htmx.ts'
 import { withCode } from '../ui.ts'
+import { hasCurrencies, shownName } from './amounts.ts'
 import type { FormField } from './field.ts'
 import { actionName, type ControlContext, FORM_ID, type FormAction } from './form-context.ts'
 import { fieldLabel } from './resources.ts'
 
-export function formLabel({ name, label }: FormField): string {
-  return label ?? fieldLabel(name)
+export function formLabel({ name, label, schema }: FormField): string {
+  return label ?? fieldLabel(shownName(name, schema))
 }
 
 export const draftValue = ({ path }: FormField, { draft }: ControlContext): string =>
@@ -32,7 +33,9 @@ export function fieldOptions(field: FormField, context: ControlContext): FieldOp
  *  format, the limits and `storedValueNote`. */
 export function fieldHint(field: FormField, context: ControlContext): Content {
   const { schema, kind } = field
-  const { description, maxLength, minimum, maximum } = schema
+  // These need no hint: currencies have names, and an amount is shown in the currency's own unit.
+  const explainsItself = kind === 'amount' || hasCurrencies(schema)
+  const { description, maxLength, minimum, maximum } = explainsItself ? {} : schema
   const sentences = [
     field.hint ?? description,
     kind === 'time' && 'In UTC.',

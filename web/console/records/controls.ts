@@ -7,6 +7,7 @@ import {
   type Choice,
   choiceField,
   type FieldOptions,
+  fieldId,
   labelledField,
   selectField,
   textArea,
@@ -14,6 +15,7 @@ import {
 } from '../form-fields.ts'
 import { replace } from '../htmx.ts'
 import { hiddenInput } from '../ui.ts'
+import { amountPreview, amountProblem, currencyName, hasCurrencies, seenName } from './amounts.ts'
 import {
   draftValue,
   errorLine,
@@ -52,6 +54,7 @@ const CONTROLS: Record<FieldKind, (field: FormField, context: ControlContext) =>
       ],
     }),
   time: (field, context) => timeField(fieldOptions(field, context)),
+  amount,
   number,
   text,
   lines: (field, context) => {
@@ -70,6 +73,34 @@ const CONTROLS: Record<FieldKind, (field: FormField, context: ControlContext) =>
   scalars,
   dependent: (field, context) => control(resolveDependent(field, context.draft), context),
   json: (field, context) => textArea({ ...fieldOptions(field, context), isCode: true, rows: 5 }),
+}
+
+/** The amount as people write it, and below it the amount as the console reads it. */
+function amount(field: FormField, context: ControlContext): Html {
+  const { path, currency = '' } = field
+  const previewId = `preview-${elementId(path)}`
+  const refresh = replace(previewId, {
+    path: `/console${context.to}?${actionName('refresh')}=1`,
+    method: 'post',
+    trigger: `input changed delay:150ms, change from:#${fieldId(currency)}`,
+  })
+  const preview = amountPreview(context.draft, field)
+  const problem = !context.errors[path] && amountProblem(context.draft, field)
+  return labelledField(
+    fieldOptions(field, context),
+    (attributes) => html`<input
+        type="text"
+        inputmode="decimal"
+        ${attributes}
+        value="${draftValue(field, context)}"
+        autocomplete="off"
+        ${refresh}
+      >
+      <p class="amount-preview" id="${previewId}" aria-live="polite">
+        ${preview ?? (problem && `${formLabel(field)} ${problem}`)}
+        ${preview && hiddenInput(seenName(field), preview)}
+      </p>`,
+  )
 }
 
 function number(field: FormField, context: ControlContext): Html {
@@ -103,10 +134,11 @@ export function timeField(options: FieldOptions): Html {
   return textField({ ...options, type })
 }
 
-export function optionsOf({ enum: values = [] }: Schema): Choice[] {
-  return values
+export function optionsOf(schema: Schema): Choice[] {
+  const toLabel = hasCurrencies(schema) ? currencyName : option
+  return (schema.enum ?? [])
     .filter((value) => value !== null)
-    .map((value) => ({ value: String(value), label: option(value) }))
+    .map((value) => ({ value: String(value), label: toLabel(String(value)) }))
 }
 
 function choice(field: FormField, context: ControlContext): Html {

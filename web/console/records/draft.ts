@@ -1,3 +1,4 @@
+import { typedAmount } from './amounts.ts'
 import type { FormField } from './field.ts'
 
 /** The content of a form: texts by field path, such as `screening_questions.0.key`. A suffix of
@@ -6,7 +7,10 @@ export type Draft = URLSearchParams
 
 /** The inputs of the field and its parts as one text. Leaves out empty inputs and the number of
  *  groups, so that equal values give equal texts. */
-export function serializeField(draft: Draft, { path }: Pick<FormField, 'path'>): string {
+export function serializeField(draft: Draft, field: FormField): string {
+  const { path, kind } = field
+  // The same text is another amount in another currency.
+  if (kind === 'amount') return String(typedAmount(draft, field) ?? draft.get(path) ?? '')
   const inputs = [...draft].filter(
     ([name, value]) => belongsTo(name, path) && value !== '' && name !== countName(path),
   )

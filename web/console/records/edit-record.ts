@@ -4,14 +4,14 @@ import { StatusError } from '../../../errors.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import type { Content } from '../../shared/html.ts'
 import { type ConsolePage, type PageResult, redirect, type Visit } from '../page.ts'
-import { cell, toText } from './cells.ts'
+import { cell, toText, type ValueContext } from './cells.ts'
 import { copyField, type Draft, isInForm, serializeField } from './draft.ts'
 import type { FormField } from './field.ts'
 import { matchesValue, writeField } from './fields.ts'
 import type { RecordForm } from './form-context.ts'
 import { recordForm } from './record-form.ts'
 import { recordTitle } from './record-page.ts'
-import { findRecord, type KnownRecords, loadReferences } from './references.ts'
+import { findRecord, loadReferences } from './references.ts'
 import { type Item, recordCrumbs, resourcePath } from './resources.ts'
 import {
   applyFormAction,
@@ -111,7 +111,7 @@ async function conflictPage(
     .filter((field) => !matchesValue(merged, field, item[field.path]))
     .map((field): [string, Content] => [
       field.path,
-      storedValue(field, item[field.path], known, visit.now),
+      storedValue(field, item, { known, now: visit.now }),
     ])
   const problem =
     'Someone else has updated this record. Your changes are not saved yet. ' +
@@ -122,10 +122,11 @@ async function conflictPage(
   }
 }
 
-function storedValue(field: FormField, value: unknown, known: KnownRecords, now: Date): Content {
+function storedValue(field: FormField, item: Item, context: ValueContext): Content {
+  const value = item[field.path]
   if (Array.isArray(value)) return value.length === 0 ? 'empty' : value.map(toText).join(', ')
   if (typeof value === 'object' && value !== null) return JSON.stringify(value)
-  return cell(field.name, field.schema, value, { known, now })
+  return cell(field.name, field.schema, value, { ...context, item })
 }
 
 function renderForm(

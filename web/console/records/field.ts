@@ -19,6 +19,8 @@ export interface FormField {
   refreshesForm?: boolean
   /** The field whose value decides the schema of this `dependent` field. */
   driver?: FormField
+  /** The path of the field with the currency of this amount. */
+  currency?: string
   /** Set while the parts are unknown: what the user must choose first, for example `Job`. */
   waitsFor?: string
 }
@@ -36,6 +38,7 @@ export type FieldKind =
   | 'choice'
   | 'yes_no'
   | 'time'
+  | 'amount'
   | 'number'
   | 'text'
   | 'lines'

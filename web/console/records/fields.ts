@@ -1,5 +1,6 @@
 /** Form fields: derives their kind from the schema, and converts values to form texts and back. */
 import type { Schema } from '../../../scripts/model/schema.ts'
+import { amountProblem, typedAmount, writeAmount } from './amounts.ts'
 import { resolveDependent, withDrivers } from './dependent-fields.ts'
 import { type Draft, groupCount, serializeField } from './draft.ts'
 import type { FieldKind, FormField, ReadContext } from './field.ts'
@@ -58,6 +59,15 @@ const KINDS: Record<FieldKind, KindRules> = {
     fits: ({ type, format }) => type === 'string' && format === 'date-time',
     write: (draft, field, value) => writeText(draft, field, convertText(value, toLocal)),
     read: (draft, field, context) => convertText(readText(draft, field, context), toInstant),
+  },
+  amount: {
+    fits: (schema) => schema['x-currency'] !== undefined,
+    write: writeAmount,
+    read: (draft, field, context) => {
+      const problem = amountProblem(draft, field)
+      if (problem !== undefined) context.problems[field.path] = [problem]
+      return typedAmount(draft, field) ?? readText(draft, field, context)
+    },
   },
   number: {
     fits: ({ type }) => type === 'integer' || type === 'number',
@@ -157,6 +167,9 @@ export function toFormField(
     schema,
     isRequired,
     kind,
+    ...(kind === 'amount' && {
+      currency: path.slice(0, path.length - name.length) + schema['x-currency'],
+    }),
     ...(kind === 'group' && { parts: schemaFields(`${path}.`, schema) }),
   }
 }
@@ -169,7 +182,16 @@ export function schemaFields(
   const fields = Object.entries(properties).map(([name, schema]) =>
     toFormField(`${prefix}${name}`, schema, { name, isRequired: required.includes(name) }),
   )
-  return withDrivers(fields)
+  return withDrivers(afterCurrencies(fields))
+}
+
+/** Moves each amount after its currency, because the currency decides how the amount is written. */
+function afterCurrencies(fields: FormField[]): FormField[] {
+  const ofCurrency = ({ path }: FormField): FormField[] =>
+    fields.filter(({ currency }) => currency === path)
+  return fields
+    .filter(({ currency }) => currency === undefined)
+    .flatMap((field) => [field, ...ofCurrency(field)])
 }
 
 export function groupFields({ path, schema }: FormField, index: number): FormField[] {
@@ -194,7 +216,8 @@ export function readField(
 
 /** Whether the field has the texts that `writeField` would write for `value`. */
 export function matchesValue(draft: Draft, field: FormField, value: unknown): boolean {
-  const expected = new URLSearchParams()
+  const { currency } = field
+  const expected = new URLSearchParams(currency && { [currency]: draft.get(currency) ?? '' })
   writeField(expected, field, value)
   return serializeField(draft, field) === serializeField(expected, field)
 }

@@ -23,6 +23,8 @@ export interface RecordForm {
   /** By field path, as the API returns them: `must be a time.` */
   errors?: FieldErrors
   problem?: string
+  /** What the user must check before the form is saved. */
+  notice?: string
   /** Search results for the reference at this path. */
   suggestions?: { path: string; result: SearchResult }
   /** Set if another user has updated the record meanwhile. By field path: the stored values that

@@ -176,7 +176,11 @@ async function columnFields({ scope, params, ctx }: Visit, target: Resource): Pr
   })
   const earlier = await findImportedColumns(scope, id)
   const names = ['id', ...writableFields(target)]
-  const choices = names.map((name) => ({ value: name, label: label(name) }))
+  const choices = names.map((name) => ({
+    value: name,
+    // Files have amounts in minor units, as the API has them.
+    label: label(name).replace(/ minor$/, ' in minor units, for example cents'),
+  }))
   return header.map((column, index): Html => {
     const samples = rows.map((row) => row[index]).filter(Boolean)
     return selectField({

@@ -5,6 +5,7 @@ import type { Resource } from '../../../generated/resources.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { filterForm } from '../filter-form.ts'
 import { addChoice, type FieldOptions, selectField, textField } from '../form-fields.ts'
+import { shownName } from './amounts.ts'
 import { multiSelectField, optionsOf, timeField } from './controls.ts'
 import { toLocal } from './field-values.ts'
 import { toFormField } from './fields.ts'
@@ -22,6 +23,8 @@ import { fieldLabel, referencedResource, resourcePath } from './resources.ts'
 
 export interface FilterContext {
   resource: Resource
+  /** The filters of the resource, as the form offers them. */
+  available: Filter[]
   pairs: Pairs
   known: KnownRecords
   errors: FieldErrors
@@ -35,9 +38,9 @@ type Filter = Resource['filters'][number]
 const MAX_VISIBLE_OPTIONS = 8
 
 export function recordFilters(context: FilterContext): Html {
-  const { resource, pairs, errors } = context
+  const { resource, available, pairs, errors } = context
   const isUsed = ({ name }: Filter): boolean => queryValue(pairs, filterParameter(name)) !== ''
-  const filters = resource.filters.filter((filter) => !isForPrograms(filter) || isUsed(filter))
+  const filters = available.filter((filter) => !isForPrograms(filter) || isUsed(filter))
   const visible = filters
     .filter(isAlwaysVisible)
     // The search comes first.
@@ -49,10 +52,7 @@ export function recordFilters(context: FilterContext): Html {
   return filterForm({
     to: resourcePath(resource),
     hidden: size === '' ? {} : { 'page[size]': size },
-    fields: [
-      ...visible.map((filter) => filterField(filter, context)),
-      sortField(operations[resource.operations.list], pairs),
-    ],
+    fields: [...visible.map((filter) => filterField(filter, context)), sortField(resource, pairs)],
     clear: Object.keys(filtersIn(pairs)).length > 0 && resourcePath(resource),
     more: collapsed.length > 0 && {
       title: `${title}${usedCount > 0 ? ` (${usedCount} used)` : ''}`,
@@ -133,13 +133,17 @@ function referenceField(
 }
 
 /** For narrow screens, which show no column heads to sort by. */
-function sortField({ sorts }: OperationRow, pairs: Pairs): Content {
+function sortField({ operations: { list }, record }: Resource, pairs: Pairs): Content {
+  const { sorts }: OperationRow = operations[list]
   if (sorts.length === 0) return undefined
   const value = queryValue(pairs, 'sort')
-  const orders = sorts.flatMap((name) => [
-    { value: name, label: `${label(name)}, ascending` },
-    { value: `-${name}`, label: `${label(name)}, descending` },
-  ])
+  const orders = sorts.flatMap((name) => {
+    const field = label(shownName(name, record.properties?.[name] ?? {}))
+    return [
+      { value: name, label: `${field}, ascending` },
+      { value: `-${name}`, label: `${field}, descending` },
+    ]
+  })
   const choices = addChoice(orders, value)
   const select = selectField({ name: 'sort', label: 'Order', value, none: 'Default', choices })
   return html`<div class="sort-order">${select}</div>`

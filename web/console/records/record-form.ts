@@ -1,7 +1,7 @@
 /** The form that creates or updates a record. */
 import { type Html, html } from '../../shared/html.ts'
 import { type Errors, formNote } from '../form-fields.ts'
-import { button, buttonLink, hiddenInput } from '../ui.ts'
+import { button, buttonLink, hiddenInput, note } from '../ui.ts'
 import { formLabel } from './control-parts.ts'
 import { control } from './controls.ts'
 import { type Draft, groupCount } from './draft.ts'
@@ -24,6 +24,7 @@ export function recordForm(form: RecordForm): Html {
   >
     <button class="visually-hidden" tabindex="-1" aria-hidden="true">${submit}</button>
     ${formNote(errors, problem)}
+    ${form.notice !== undefined && note('warn', form.notice)}
     ${Object.entries(hidden).map(([name, value]) => hiddenInput(name, value))}
     ${fields.map((field) => control(field, { ...form, errors }))}
     <div class="form-actions">

@@ -21,7 +21,8 @@ import {
   table,
   withCode,
 } from '../ui.ts'
-import { cell, shownName } from './cells.ts'
+import { shownName } from './amounts.ts'
+import { cell } from './cells.ts'
 import {
   canViewExported,
   EXPORT_REFRESH_SECONDS,
@@ -41,6 +42,7 @@ import {
   queryValue,
   withValue,
 } from './list-query.ts'
+import { withOwnCurrencies } from './own-currencies.ts'
 import {
   listRecords,
   loadReferences,
@@ -73,7 +75,8 @@ export async function recordListPage(visit: Visit, resource: Resource): Promise<
   if (JSON.stringify(pairs) !== JSON.stringify(rawPairs))
     return { to: `${resourcePath(resource)}${queryText(pairs)}` }
   const filters = filtersIn(pairs)
-  const list = { visit, resource, operation, pairs }
+  const available = await withOwnCurrencies(visit, resource.filters)
+  const list = { visit, resource, operation, pairs, available }
   try {
     const found = await listRecords(visit, resource, convertQuery(operation, pairs))
     const known = await loadReferences(visit, [...found.data, filters])

@@ -7,15 +7,8 @@ import { capital, count } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import type { ConsolePage, Visit } from '../page.ts'
 import { buttonLink, card, empty, type Fact, facts, shortId, table, timeElement } from '../ui.ts'
-import {
-  amountOf,
-  cell,
-  fullValue,
-  isTable,
-  shownName,
-  type ValueContext,
-  valueTable,
-} from './cells.ts'
+import { amountOf, shownName } from './amounts.ts'
+import { cell, fullValue, isTable, type ValueContext, valueTable } from './cells.ts'
 import {
   canViewExported,
   EXPORT_REFRESH_SECONDS,

@@ -7,11 +7,13 @@ import * as validators from '../../../generated/validators.js'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { assertValid } from '../../../validation.ts'
 import type { Visit } from '../page.ts'
+import { amountPreview, isUnseen } from './amounts.ts'
 import { countName, type Draft, groupCount, isEmptyGroup, withoutGroups } from './draft.ts'
 import type { FormField } from './field.ts'
 import { readField, schemaFields } from './fields.ts'
 import { actionName, type FormAction, type RecordForm } from './form-context.ts'
 import { withKeyedFields } from './keyed-fields.ts'
+import { withOwnCurrencies } from './own-currencies.ts'
 import { type KnownRecords, loadReferences, searchRecords } from './references.ts'
 import { canViewResource, type Item, referencedResource } from './resources.ts'
 
@@ -32,7 +34,8 @@ export async function loadForm(
   draft: Draft,
   current?: Item,
 ): Promise<LoadedForm> {
-  const fields = await withKeyedFields(visit, schemaFields('', schema), draft, current)
+  const keyed = await withKeyedFields(visit, schemaFields('', schema), draft, current)
+  const fields = await withOwnCurrencies(visit, keyed)
   const references = referencesIn(fields).map(({ path, name }) => ({ [name]: draft.get(path) }))
   return { fields, draft, known: await loadReferences(visit, [...references, current ?? {}]) }
 }
@@ -66,12 +69,13 @@ export async function readSubmittedForm(
 }
 
 /** The form after its action, such as a search or an added group. Undefined if the form is to be
- *  saved. */
+ *  saved. The form asks once more if it has an amount that the user has not seen as the console
+ *  reads it: without JavaScript, there is no preview while typing. */
 export async function applyFormAction(
   visit: Visit,
   schema: Schema,
   current?: Item,
-): Promise<(LoadedForm & Pick<RecordForm, 'suggestions'>) | undefined> {
+): Promise<(LoadedForm & Pick<RecordForm, 'suggestions' | 'notice'>) | undefined> {
   const actionValue = (action: FormAction): string | undefined =>
     visit.form.get(actionName(action)) ?? visit.query.get(actionName(action)) ?? undefined
   const draft = readDraft(visit)
@@ -85,7 +89,11 @@ export async function applyFormAction(
     withGroup(draft, schema, actionValue('add')) ??
     withoutGroup(draft, schema, actionValue('remove'))
   if (changed) return loadForm(visit, schema, changed, current)
-  return actionValue('refresh') === undefined ? undefined : loadForm(visit, schema, draft, current)
+  if (actionValue('refresh') !== undefined) return loadForm(visit, schema, draft, current)
+  const unseen = schemaFields('', schema).find((field) => isUnseen(draft, field))
+  if (!unseen) return undefined
+  const notice = `Check the amount, then save: ${amountPreview(draft, unseen)}`
+  return { ...(await loadForm(visit, schema, draft, current)), notice }
 }
 
 /** Sets the chosen ID in `draft`. `choice`: for example `participant_id=0193…`. Undefined without a

@@ -1,0 +1,137 @@
+/** Amounts in the forms of the console: typed as people write them, stored in minor units. */
+import { describe, expect, it } from 'vitest'
+import { newParticipant, newPayment } from '../handlers/new-records.ts'
+import { sharedApp } from '../helpers.ts'
+import { fieldErrors, mainForm, mainText, submitForm, withValues } from './forms.ts'
+import { newOwner } from './record-forms.ts'
+
+const app = sharedApp()
+const NEW = '/records/payments/new'
+
+describe('the amount of a new payment', () => {
+  it('is read in the digits of its currency, with a comma or a point, and saved after the user has seen it', async () => {
+    const { client, visits } = await newOwner(app)
+    const { id } = await newParticipant(client)
+    const READINGS = [
+      ['50', 'EUR', '€50.00', 5_000],
+      ['49.90', 'EUR', '€49.90', 4_990],
+      ['49,9', 'EUR', '€49.90', 4_990],
+      ['1.234,50', 'EUR', '€1,234.50', 123_450],
+      ["1'234.50", 'CHF', 'CHF 1,234.50', 123_450],
+      ['1\u00a0234 567,50', 'EUR', '€1,234,567.50', 123_456_750],
+      ['1,234', 'EUR', '€1,234.00', 123_400],
+      ['12,34,567', 'INR', '₹1,234,567.00', 123_456_700],
+      ['1,234', 'BHD', 'BHD 1.234', 1_234],
+      ['1.234', 'JPY', '¥1,234', 1_234],
+      ['9,999,999,999.99', 'USD', '$9,999,999,999.99', 999_999_999_999],
+    ] as const
+    for (const [amount_minor, currency, shown, minor] of READINGS) {
+      const values = { participant_id: id, amount_minor, currency }
+      const question = await submitForm(visits, NEW, values)
+      expect(question.status).toBe(200)
+      expect(mainText(question.text)).toContain(`Check the amount, then save: ${shown}`)
+      const saved = await visits.post(NEW, withValues(mainForm(question.text), {}))
+      expect(saved.status).toBe(303)
+      const payment = (await client.get(`/payments/${saved.to?.split('/').at(-1)}`)).body
+      expect([amount_minor, payment.amount_minor]).toEqual([amount_minor, minor])
+    }
+    expect((await client.get('/payments')).body.meta.total).toBe(READINGS.length)
+  })
+
+  it('is refused if it can be read in two ways, or is too small or too large', async () => {
+    const { client, visits } = await newOwner(app)
+    const { id } = await newParticipant(client)
+    const example = 'Amount must be a number such as 1,234.50.'
+    const range = 'Amount must be from €0.01 to €9,999,999,999.99.'
+    const REFUSED = {
+      '': 'Amount is required.',
+      ...{ x: example, '-5': example, '1e3': example, '€ 5': example, '49.': example },
+      ...{ '0,123': example, '1.5,50': example, '1.234.56': example, '1234.567': example },
+      ...{ '0': range, '10,000,000,000': range, '99999999999999999999': range },
+    }
+    for (const [amount_minor, error] of Object.entries(REFUSED)) {
+      const values = { participant_id: id, amount_minor, currency: 'EUR' }
+      const answer = await submitForm(visits, NEW, values)
+      expect([amount_minor, answer.status]).toEqual([amount_minor, 422])
+      expect(fieldErrors(answer.text)).toEqual({ amount_minor: error })
+    }
+    const yen = { participant_id: id, amount_minor: '49.90', currency: 'JPY' }
+    expect(fieldErrors((await submitForm(visits, NEW, yen)).text)).toEqual({
+      amount_minor: 'Amount must be a number such as 123,450.',
+    })
+    expect((await client.get('/payments')).body.meta.total).toBe(0)
+  })
+})
+
+describe('an updated payment', () => {
+  it('gets the same number in a new currency, not the same minor units', async () => {
+    const { client, visits } = await newOwner(app)
+    const payment = await newPayment(client, { amount_minor: 10_000, currency: 'EUR' })
+    const edit = `/records/payments/${payment.id}/edit`
+    const form = mainForm((await visits.get(edit)).text)
+    expect(withValues(form, {})).toMatchObject({ amount_minor: '100.00', currency: 'EUR' })
+
+    const refused = await visits.post(edit, withValues(form, { currency: 'JPY' }))
+    expect(Object.keys(fieldErrors(refused.text))).toEqual(['amount_minor'])
+    const values = { currency: 'JPY', amount_minor: '100' }
+    const question = await visits.post(edit, withValues(form, values))
+    expect(mainText(question.text)).toContain('Check the amount, then save: ¥100')
+    const saved = await visits.post(edit, withValues(mainForm(question.text), {}))
+    expect(saved.status).toBe(303)
+    expect((await client.get(`/payments/${payment.id}`)).body).toMatchObject({
+      amount_minor: 100,
+      currency: 'JPY',
+    })
+  })
+
+  it('keeps its amount when another field changes, without a question', async () => {
+    const { client, visits } = await newOwner(app)
+    const payment = await newPayment(client, { amount_minor: 4_990, currency: 'EUR' })
+    const edit = `/records/payments/${payment.id}/edit`
+    expect((await submitForm(visits, edit, { note: 'Travel' })).status).toBe(303)
+    const [{ id }] = (
+      await client.get(`/events?filter[resource_id]=${payment.id}&sort=-created_at`)
+    ).body.data
+    const { changes } = (await client.get(`/events/${id}`)).body
+    expect(changes.map(({ field }: { field: string }) => field)).toEqual(['note'])
+    expect((await client.get(`/payments/${payment.id}`)).body.amount_minor).toBe(4_990)
+  })
+
+  it('shows the amount of another user as an amount', async () => {
+    const { client, visits } = await newOwner(app)
+    const payment = await newPayment(client, { amount_minor: 5_000, currency: 'EUR' })
+    const edit = `/records/payments/${payment.id}/edit`
+    const form = mainForm((await visits.get(edit)).text)
+    await client.patch(`/payments/${payment.id}`, { amount_minor: 6_000 })
+    const ours = { amount_minor: '70', 'amount_minor:seen': '€70.00' }
+    const conflict = await visits.post(edit, withValues(form, ours))
+    expect(conflict.status).toBe(409)
+    expect(mainText(conflict.text)).toContain('Now stored: €60.00')
+  })
+})
+
+describe('currencies', () => {
+  const options = (page: string): string[] =>
+    [...page.matchAll(/<option value="[A-Z]{3}"[^>]*>([^<]*)</g)].map(([, text = '']) => text)
+
+  it('have names, and the most used ones of the account come first', async () => {
+    const { client, visits } = await newOwner(app)
+    const unused = await visits.get(NEW)
+    expect(options(unused.text).slice(0, 2)).toEqual(['Afghan Afghani (AFN)', 'Albanian Lek (ALL)'])
+    expect(withValues(mainForm(unused.text), {})).toMatchObject({ currency: '' })
+
+    for (const currency of ['USD', 'EUR', 'EUR']) await newPayment(client, { currency })
+    const first = ['Euro (EUR)', 'US Dollar (USD)', 'Afghan Afghani (AFN)']
+    const page = await visits.get(NEW)
+    expect(options(page.text).slice(0, 3)).toEqual(first)
+    expect(withValues(mainForm(page.text), {})).toMatchObject({ currency: 'EUR' })
+    const list = await visits.get('/records/payments')
+    expect(options(list.text).slice(0, 3)).toEqual(first)
+    const exported = await visits.post('/records/exports/new?ask:refresh=1', {
+      ...withValues(mainForm((await visits.get('/records/exports/new')).text), {}),
+      resource: 'payments',
+    })
+    expect(options(exported.text).slice(0, 3)).toEqual(first)
+    for (const { text } of [page, list, exported]) expect(mainText(text)).not.toMatch(/minor/i)
+  })
+})
