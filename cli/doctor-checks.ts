@@ -16,6 +16,7 @@ import { assertVersion } from '../records/database/version.ts'
 import { doubtLeftMs, listClockSpans } from '../records/deletion-time.ts'
 import { findConnections, findDatabaseBytes } from '../records/reports/database-state.ts'
 import {
+  canIndexAllScripts,
   findDamage,
   findPostgresState,
   findSqliteVersion,
@@ -166,10 +167,29 @@ export async function checkSchema({ db }: Installation): Promise<Findings> {
   const difference = await findSchemaDifference(db)
   const found = describeSchemaProblem(difference, db.dialect)
   if (found !== undefined) return problem(found)
-  const { additional } = difference
+  const { additional, missingSearches } = difference
+  const findings: Finding[] = []
   if (additional.length > 0)
-    return warning(`Muster does not know these parts of the schema: ${additional.join(', ')}.`)
-  return ok('All migrations have run, and the schema is the expected one.')
+    findings.push(
+      warning(`Muster does not know these parts of the schema: ${additional.join(', ')}.`),
+    )
+  if (missingSearches.length > 0)
+    findings.push(
+      warning(
+        `Searches read all records of an account, because PostgreSQL lacks ${missingSearches.join(', ')}.`,
+        'Create it: see "Search" in docs/operations.md.',
+      ),
+    )
+  if (db.dialect === 'postgres' && missingSearches.length === 0 && !(await canIndexAllScripts(db)))
+    findings.push(
+      warning(
+        'The database has the locale C: searches in other scripts than Latin read all records of an account.',
+        'Choose another locale: see "Search" in docs/operations.md.',
+      ),
+    )
+  return findings.length > 0
+    ? findings
+    : ok('All migrations have run, and the schema is the expected one.')
 }
 
 export async function checkSecretKey({ db, config }: Installation): Promise<Findings> {

@@ -5,9 +5,10 @@ import { assertTransition, nextUpdatedAt, type Transitions } from './changes.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import { idIn, select } from './database/statements.ts'
 import { newId } from './ids.ts'
-import { containing, foldText, type Listing, toTimestamp } from './list.ts'
+import { type Listing, toTimestamp } from './list.ts'
 import { countNoun, countRows, toExternalIdTaken } from './references.ts'
 import { withOperator } from './screening.ts'
+import { containing, foldText } from './search.ts'
 
 export type Job = components['schemas']['Job']
 type JobApplicationStatus = components['schemas']['JobApplicationStatus']
@@ -65,7 +66,7 @@ async function readCounts(scope: Scope, ids: string[]): Promise<Map<string, JobC
 export const jobListing: Listing<JobRow, Job> = {
   table: 'jobs',
   fromRow,
-  filters: { search: (value) => containing('jobs.search_text', value) },
+  filters: { search: (value, scope) => containing(scope, 'jobs', value) },
   includes: { counts: { field: 'id', read: readCounts } },
 }
 

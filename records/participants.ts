@@ -5,8 +5,9 @@ import { nextUpdatedAt } from './changes.ts'
 import { uniqueViolation } from './database/errors.ts'
 import type { WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
-import { containing, foldText, type Listing, toTimestamp } from './list.ts'
+import { type Listing, toTimestamp } from './list.ts'
 import { clearReferences, countNoun, countRows, toExternalIdTaken } from './references.ts'
+import { containing, foldText } from './search.ts'
 
 export type Participant = components['schemas']['Participant']
 type NewParticipant = Body<'createParticipant'>
@@ -43,7 +44,7 @@ export const participantListing: Listing<ParticipantRow, Participant> = {
   nullable: ['email'],
   filters: {
     email: (value) => ({ sql: 'participants.email_key = ?', bindings: [value.toLowerCase()] }),
-    search: (value) => containing('participants.search_text', value),
+    search: (value, scope) => containing(scope, 'participants', value),
     tag: (value, { accountId }) => ({
       sql: `participants.id in (
         select participant_id from participant_tags where account_id = ? and tag = ?

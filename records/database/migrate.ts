@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Knex } from 'knex'
 import type pg from 'pg'
 import { Refused } from '../../errors.ts'
 import { withConnection } from './connection.ts'
@@ -54,9 +55,11 @@ async function acquireAdvisoryLock(client: pg.Client): Promise<void> {
   const deadlineMs = performance.now() + LOCK_WAIT_MS
   while (performance.now() < deadlineMs) {
     await client.query('begin; set local idle_in_transaction_session_timeout = 0')
-    const { rows } = await client.query('select pg_try_advisory_xact_lock($1) as locked', [
-      SETUP_LOCK_KEY,
-    ])
+    // Without parameters, because PostgreSQL would keep the snapshot of a statement with parameters, and
+    // `create index concurrently` would wait for the end of this transaction.
+    const { rows } = await client.query(
+      `select pg_try_advisory_xact_lock(${SETUP_LOCK_KEY}) as locked`,
+    )
     if (rows[0].locked) return
     await client.query('rollback')
     await delay(LOCK_RETRY_MS)
@@ -76,11 +79,12 @@ export async function migrate(db: Db): Promise<string[]> {
   // The index of a large table must not be built in memory.
   if (db.dialect === 'sqlite') await db.write.raw('pragma temp_store = FILE')
   for (const { name, checksum, load } of pending) {
-    const { up } = await load()
-    await db.write.transaction(async (trx) => {
-      await up(trx)
-      await trx('migrations').insert({ name, checksum, applied_at: Date.now() })
-    })
+    const { up, isConcurrent = false } = await load()
+    const run = async (knex: Knex): Promise<void> => {
+      await up(knex)
+      await knex('migrations').insert({ name, checksum, applied_at: Date.now() })
+    }
+    await (isConcurrent && db.dialect === 'postgres' ? run(db.write) : db.write.transaction(run))
   }
   return pending.map(({ name }) => name)
 }

@@ -14,7 +14,14 @@ export interface Migration {
   /** The name of its file. */
   name: string
   checksum: string
-  load(): Promise<{ up(knex: Knex): Promise<void> }>
+  load(): Promise<MigrationModule>
+}
+
+interface MigrationModule {
+  up(knex: Knex): Promise<void>
+  /** PostgreSQL: runs outside of a transaction, to create indexes while other nodes write. `up` runs
+   *  again after it was interrupted. */
+  isConcurrent?: boolean
 }
 
 /** SHA-256 by the name of the file. */

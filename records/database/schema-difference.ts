@@ -10,7 +10,12 @@ interface SchemaDifference {
   different: string[]
   /** Muster does not need these: a newer version or the operator added them. */
   additional: string[]
+  /** Missing indexes of searches. PostgreSQL cannot create them without the extension pg_trgm, and
+   *  searches work without them, but take longer. */
+  missingSearches: string[]
 }
+
+const SEARCH_INDEX = /gin_trgm_ops/
 
 export async function findSchemaDifference(db: Db): Promise<SchemaDifference> {
   const [expected, actual] = await Promise.all([readExpectedSchema(db.dialect), readSchema(db)])
@@ -65,9 +70,12 @@ function compareObjects(
   actual: Map<string, string>,
 ): SchemaDifference {
   const names = [...expected.keys()]
+  const isSearch = (name: string): boolean => SEARCH_INDEX.test(expected.get(name) ?? '')
+  const missing = names.filter((name) => !actual.has(name))
   return {
-    missing: names.filter((name) => !actual.has(name)),
+    missing: missing.filter((name) => !isSearch(name)),
     different: names.filter((name) => actual.has(name) && actual.get(name) !== expected.get(name)),
     additional: [...actual.keys()].filter((name) => !expected.has(name)),
+    missingSearches: missing.filter(isSearch),
   }
 }

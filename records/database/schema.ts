@@ -13,7 +13,8 @@ export interface TableSchema {
   /** Keys as SQL. On PostgreSQL primary, foreign and unique keys, by name. On SQLite the primary
    *  key as `primary`, and foreign keys by column; unique keys are in `indexes`. */
   keys: Record<string, string>
-  /** SQL by name, with the predicate. Leaves out the indexes of `keys`. */
+  /** SQL by name, with the predicate. Leaves out the indexes of `keys`. On SQLite also the table that
+   *  is the index for searches, and its triggers. */
   indexes: Record<string, string>
 }
 
@@ -35,10 +36,11 @@ const SQLITE_CATALOGUE = `
       order by name)) as keys,
     (select json_group_object(name, sql) from (
       select name, sql from sqlite_schema
-      where type = 'index' and tbl_name = tables.name and sql is not null
+      where type in ('index', 'trigger') and tbl_name = tables.name and sql is not null
+        or name = tables.name || '_search'
       order by name)) as indexes
-  from sqlite_schema as tables
-  where type = 'table' and name not like 'sqlite\\_%' escape '\\'
+  from pragma_table_list as tables
+  where schema = 'main' and type = 'table' and name not like 'sqlite\\_%' escape '\\'
   order by name`
 
 const POSTGRES_CATALOGUE = `

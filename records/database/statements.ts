@@ -23,6 +23,8 @@ export function sqlOn(knex: Knex, connection: object): Sql {
 export interface Condition {
   sql: string
   bindings: (string | number | boolean)[]
+  /** SQLite: an index finds the few rows that meet the condition. */
+  isSelective?: boolean
 }
 
 /** The rows of a statement in plain SQL. `name`: PostgreSQL plans the statement once per

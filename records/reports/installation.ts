@@ -70,6 +70,13 @@ export async function findPatroniHost({ read }: Db): Promise<string | undefined>
   return row?.host ?? undefined
 }
 
+/** Whether the extension pg_trgm, which must exist, recognises letters other than those of ASCII. It
+ *  does not in a database with the locale C. PostgreSQL only. */
+export async function canIndexAllScripts({ read }: Db): Promise<boolean> {
+  const [row] = await select<{ trigrams: string[] }>(read, `select show_trgm('ж') as trigrams`, [])
+  return (row?.trigrams.length ?? 0) > 0
+}
+
 export async function findSqliteVersion({ read }: Db): Promise<string> {
   const [row] = await select<{ version: string }>(read, 'select sqlite_version() as version', [])
   return row?.version ?? 'unknown'

@@ -286,19 +286,21 @@ describe.each(listIds)('%s: the filters', (id) => {
   const planIsFixed = inject('database') === 'sqlite'
   // The other filters of deliveries read the deliveries of the account in order.
   const indexed = id === 'listDeliveries' ? ['webhook_id'] : cases.map(({ name }) => name)
-  test
-    .runIf(planIsFixed)
-    .each(cases.filter(({ name }) => name !== 'search' && indexed.includes(name)))(
+  test.runIf(planIsFixed).each(cases.filter(({ name }) => indexed.includes(name)))(
     'filter[$name] → found by an index',
     async ({ name, first }) => {
       const column =
         name === 'email' ? 'email_key' : name.replace(/_(after|before|from|until)$/, '_at')
-      const statements = await statementsOf(id, `filter[${name}]=${filterValue(first)}`)
+      const all = await statementsOf(id, `filter[${name}]=${filterValue(first)}`)
+      // A search first asks its index alone whether it finds few records.
+      const statements = all.filter(({ sql }) => sql.includes('account_id'))
       expect(statements).toHaveLength(2)
+      const expected =
+        name === 'search'
+          ? /INTEGER PRIMARY KEY \(rowid=/
+          : new RegExp(`INDEX \\w+ \\((.* AND )?${column}[=<>]`)
       for (const { sql, bindings } of statements)
-        expect(await planOf(sql, bindings)).toMatch(
-          new RegExp(`INDEX \\w+ \\((.* AND )?${column}[=<>]`),
-        )
+        expect(await planOf(sql, bindings)).toMatch(expected)
     },
   )
 })

@@ -104,6 +104,24 @@ describe('the schema', () => {
     expect(await database.run('serve')).toEqual(refusal)
   })
 
+  test.runIf(dialect === 'postgres')(
+    'without the extension for searches: doctor warns, and serve starts',
+    async () => {
+      await using database = await newMusterDatabase()
+      await database.run('migrate')
+      await database.execute('drop extension pg_trgm cascade')
+      const { status, stdout } = await database.run('doctor')
+      expect([status, stdout]).toEqual([
+        0,
+        expect.stringMatching(
+          /^warning +schema +Searches read .* lacks index jobs_search, index participants_search\.\n.*"Search" in docs/m,
+        ),
+      ])
+      const { ready } = await database.serve()
+      await until('ready', async () => (await fetch(`${ready.url}/readyz`)).status === 200)
+    },
+  )
+
   test('objects of a newer version: serve logs one warning that names them, and is ready', async () => {
     await using database = await newMusterDatabase()
     await database.run('migrate')

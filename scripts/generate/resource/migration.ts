@@ -17,9 +17,12 @@ export function renderMigration(resource: Resource): string {
   const dependsOnDatabase = hasText || nullableSorts(resource).length > 0
   const constants = (dependsOnDatabase ? IS_POSTGRES : '') + (hasText ? TEXT_TYPE : '')
   const columns = fields.map((field) => `    ${column(field)}\n`)
-  if (search.length > 0) columns.push(SEARCH_COLUMN)
+  if (search.length > 0) {
+    columns.push(SEARCH_COLUMN)
+    indexes.push(`  await createSearchIndex(knex, '${table}')`)
+  }
   return `import type { Knex } from 'knex'
-
+${search.length > 0 ? SEARCH_IMPORT : ''}
 export async function up(knex: Knex): Promise<void> {
 ${constants}  await knex.schema.createTable('${table}', (table) => {
     table.uuid('id').primary()
@@ -33,6 +36,7 @@ ${indexes.join('\n')}
 `
 }
 
+const SEARCH_IMPORT = "import { createSearchIndex } from './search-index.ts'\n"
 const SEARCH_COLUMN = "    table.specificType('search_text', textType).notNullable()\n"
 
 function column(field: Field): string {

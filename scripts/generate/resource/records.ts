@@ -50,7 +50,6 @@ ${update ? renderUpdate(resource) : ''}${resource.delete ? renderDelete(resource
 function renderImports(resource: Resource): string {
   const { fields, search, update } = resource
   const fromLists = [
-    ...(search.length > 0 ? ['containing', 'foldText'] : []),
     'type Listing',
     ...(fields.some(needsToMillis) ? ['toMillis'] : []),
     ...(fields.some((field) => isTime(field) && field.nullable) ? ['toNullableTimestamp'] : []),
@@ -70,6 +69,7 @@ function renderImports(resource: Resource): string {
     ...(fromReferences.length > 0
       ? [`import { ${fromReferences.join(', ')} } from './references.ts'`]
       : []),
+    ...(search.length > 0 ? ["import { containing, foldText } from './search.ts'"] : []),
     '',
   ].join('\n')
 }
@@ -209,7 +209,7 @@ function renderInsertion({ table, search, variable }: Resource): string {
 
 function renderSearchFilter({ table, search }: Resource): string {
   if (search.length === 0) return ''
-  return `\n  filters: { search: (value) => containing('${table}.search_text', value) },`
+  return `\n  filters: { search: (value, scope) => containing(scope, '${table}', value) },`
 }
 
 function renderSearchText({ typeName, fields, search }: Resource): string {
