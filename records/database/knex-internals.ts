@@ -61,6 +61,8 @@ export async function runStatement(
 ): Promise<{ rows: unknown[] }> {
   const connection = await acquireConnection(pool)
   try {
+    // As knex does with its own statements.
+    pool.client.emit('query', { sql: statement.text, bindings: statement.values })
     return (await connection.query?.(statement)) as { rows: unknown[] }
   } finally {
     releaseConnection(pool, connection)

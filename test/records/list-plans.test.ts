@@ -43,6 +43,7 @@ async function findMostRead(client: Client, path: string): Promise<number> {
   app.db.read.on('query', collect)
   const { total } = (await client.get(path)).body.meta
   app.db.read.off('query', collect)
+  expect(statements.some(({ sql }) => /order by/.test(sql))).toBe(true)
   expect(total).toBeGreaterThan(0)
   expect(total).toBeLessThan(MAX_ROWS_READ)
   const counts = statements.map(async ({ sql, bindings }) => {
