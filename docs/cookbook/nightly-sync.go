@@ -1,4 +1,5 @@
-// Keeps a copy of participants, tasks and payments in mirror.json. Run it again to read what has changed since.
+// Keeps a copy of participants, tasks and payments in mirror.json.
+// Run it again to read what has changed since.
 package main
 
 import (
@@ -18,7 +19,8 @@ import (
 
 const file = "mirror.json"
 
-// Payments need a key whose owner has the Finance permission to read. After a change here, delete mirror.json.
+// Payments need a key whose owner has the Finance permission to read.
+// After a change here, delete mirror.json.
 var names = []string{"participant", "task", "payment"}
 
 type page struct {
@@ -94,8 +96,8 @@ func main() {
 	}
 
 	since := state.From
-	// If the newest event that the previous run saw is gone, the service may have deleted later ones, too, because
-	// they are too old or because its operator restored a backup. Then read everything.
+	// If the newest event that the previous run saw is gone, the service may have deleted later ones,
+	// too: they are too old, or its operator restored a backup. Then read everything.
 	if state.NewestEvent == nil || get("/events/"+*state.NewestEvent, nil) == nil {
 		since = nil
 	}
@@ -135,7 +137,8 @@ func main() {
 		})
 	}
 
-	// The next run continues from the time in the first response of this run. If it is null, the old time stays.
+	// The next run continues from the time in the first response of this run.
+	// If it is null, the old time stays.
 	state.From = completeUntil[0]
 	if state.From == nil {
 		state.From = since

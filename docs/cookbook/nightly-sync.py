@@ -1,4 +1,5 @@
-# Keeps a copy of participants, tasks and payments in mirror.json. Run it again to read what has changed since.
+# Keeps a copy of participants, tasks and payments in mirror.json.
+# Run it again to read what has changed since.
 import json
 import os
 import sys
@@ -9,7 +10,8 @@ from urllib.request import Request, urlopen
 
 BASE = os.environ["MUSTER_URL"] + "/public/v1"
 FILE = "mirror.json"
-# Payments need a key whose owner has the Finance permission to read. After a change here, delete mirror.json.
+# Payments need a key whose owner has the Finance permission to read.
+# After a change here, delete mirror.json.
 LISTS = {"participant": "/participants", "task": "/tasks", "payment": "/payments"}
 
 
@@ -50,8 +52,8 @@ except FileNotFoundError:
     mirror = {"from": None, "newest_event": None, "records": {}}
 
 since = mirror["from"]
-# If the newest event that the previous run saw is gone, the service may have deleted later ones, too, because they
-# are too old or because its operator restored a backup. Then read everything.
+# If the newest event that the previous run saw is gone, the service may have deleted later ones,
+# too: they are too old, or its operator restored a backup. Then read everything.
 if mirror["newest_event"] is None or get(f"/events/{mirror['newest_event']}") is None:
     since = None
 # A run that reads everything begins with an empty copy, so deleted records are not in the new copy.
@@ -76,7 +78,8 @@ if since:
 
 newest = get("/events", {"sort": "-created_at", "page[size]": 1})["data"]
 mirror = {
-    # The next run continues from the time in the first response of this run. If it is null, the old time stays.
+    # The next run continues from the time in the first response of this run.
+    # If it is null, the old time stays.
     "from": metas[0]["complete_until"] or since,
     "newest_event": newest[0]["id"] if newest else None,
     "records": records,

@@ -1,9 +1,11 @@
-// Keeps a copy of participants, tasks and payments in mirror.json. Run it again to read what has changed since.
+// Keeps a copy of participants, tasks and payments in mirror.json.
+// Run it again to read what has changed since.
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 
 const BASE = `${process.env.MUSTER_URL}/public/v1`
 const FILE = 'mirror.json'
-// Payments need a key whose owner has the Finance permission to read. After a change here, delete mirror.json.
+// Payments need a key whose owner has the Finance permission to read.
+// After a change here, delete mirror.json.
 const LISTS = { participant: '/participants', task: '/tasks', payment: '/payments' }
 
 interface Page {
@@ -46,8 +48,8 @@ const mirror: Mirror = existsSync(FILE)
   ? JSON.parse(readFileSync(FILE, 'utf8'))
   : { from: null, newest_event: null, records: {} }
 
-// If the newest event that the previous run saw is gone, the service may have deleted later ones, too, because they
-// are too old or because its operator restored a backup. Then read everything.
+// If the newest event that the previous run saw is gone, the service may have deleted later ones,
+// too: they are too old, or its operator restored a backup. Then read everything.
 const isContinued =
   mirror.newest_event !== null && (await get(`/events/${mirror.newest_event}`)).status === 200
 const since = isContinued ? mirror.from : null
@@ -81,7 +83,8 @@ if (since !== null) {
 
 const newest: Page = await (await get('/events', { sort: '-created_at', 'page[size]': '1' })).json()
 const updated: Mirror = {
-  // The next run continues from the time in the first response of this run. If it is null, the old time stays.
+  // The next run continues from the time in the first response of this run.
+  // If it is null, the old time stays.
   from: completeUntil[0] ?? since,
   newest_event: newest.data[0]?.id ?? null,
   records,

@@ -14,6 +14,7 @@ const SYNONYMS = new Map(
   Object.entries({
     attempt: ['backoff'],
     batch: ['bulk'],
+    copy: ['synchronise', 'synchronize', 'mirror', 'replicate'],
     delete: ['remove'],
     idempotency: ['duplicate'],
     key: ['credential', 'token'],
