@@ -1,5 +1,6 @@
 /** How the schema of a database differs from the one that this version of Muster needs. */
 import { Refused } from '../../errors.ts'
+import { readMigrations } from './migration-files.ts'
 import type { Db } from './open.ts'
 import { type DatabaseSchema, readExpectedSchema, readSchema, type TableSchema } from './schema.ts'
 import type { Dialect } from './statements.ts'
@@ -17,9 +18,27 @@ interface SchemaDifference {
 
 const SEARCH_INDEX = /gin_trgm_ops/
 
+/** In the database of a newer version, keys and indexes may be missing or different: that version may
+ *  have replaced them. */
 export async function findSchemaDifference(db: Db): Promise<SchemaDifference> {
-  const [expected, actual] = await Promise.all([readExpectedSchema(db.dialect), readSchema(db)])
-  return compareObjects(namedObjects(expected, actual), namedObjects(actual, expected))
+  const [expected, actual, isNewer] = await Promise.all([
+    readExpectedSchema(db.dialect),
+    readSchema(db),
+    hasNewerMigrations(db),
+  ])
+  const found = compareObjects(namedObjects(expected, actual), namedObjects(actual, expected))
+  const isNeeded = (name: string): boolean => !isNewer || /^(table|column) /.test(name)
+  return {
+    ...found,
+    missing: found.missing.filter(isNeeded),
+    different: found.different.filter(isNeeded),
+  }
+}
+
+/** Has a newer version than this one run migrations? */
+async function hasNewerMigrations({ read }: Db): Promise<boolean> {
+  const newest = (await readMigrations()).at(-1)?.name ?? ''
+  return (await read('migrations').where('name', '>', newest).first('name')) !== undefined
 }
 
 /** The reason why this version cannot use the database, as a sentence. Undefined: it can. */

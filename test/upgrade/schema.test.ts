@@ -122,13 +122,16 @@ describe('the schema', () => {
     },
   )
 
-  test('objects of a newer version: serve logs one warning that names them, and is ready', async () => {
+  test('objects, keys and indexes of a newer version: serve logs one warning that names them, and is ready', async () => {
     await using database = await newMusterDatabase()
     await database.run('migrate')
     await database.execute(
       `insert into migrations values ('999912312359_later.ts', 'x', 0)`,
       'create table later (id integer primary key)',
       'alter table accounts add column colour text',
+      'drop index tasks_by_title',
+      'drop index jobs_by_title',
+      'create unique index jobs_by_title on jobs (account_id, title, id)',
     )
     const { ready, output } = await database.serve()
     await until('ready', async () => (await fetch(`${ready.url}/readyz`)).status === 200)
