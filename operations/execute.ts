@@ -156,11 +156,11 @@ function opening<Id extends OperationId>(
     isIdentified: isCreate,
     lock: idempotency && lockOfKey(idempotency),
     async read(source) {
-      const { accountId } = caller
       if (!isCreate)
         return { key: idempotency && (await findKeyState(source, idempotency, now.getTime())) }
-      if (!idempotency) return { subscriptions: await listSubscriptions(source.sql, accountId) }
-      return findKeyAndSubscriptions(source, { request: idempotency, accountId }, now.getTime())
+      if (!idempotency)
+        return { subscriptions: await listSubscriptions(source.sql, caller.accountId) }
+      return findKeyAndSubscriptions(source, idempotency, now.getTime())
     },
   }
 }

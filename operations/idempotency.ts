@@ -67,7 +67,10 @@ export class KeysInUse {
 
   /** Waits until no other request uses the key, then runs `work`. Throws `StillInProgress` when the
    *  wait takes longer than `WAIT_MS`. Without a `request`, runs `work` at once. */
-  async use<T>(request: KeyedRequest | undefined, work: () => Promise<T>): Promise<T> {
+  async use<T>(
+    request: Omit<KeyedRequest, 'accountId'> | undefined,
+    work: () => Promise<T>,
+  ): Promise<T> {
     if (!request) return work()
     const userAndKey = `${request.userId} ${request.key}`
     const deadline = performance.now() + WAIT_MS

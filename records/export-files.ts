@@ -39,11 +39,11 @@ export async function leaseExport(
 
 export async function insertChunk(
   sql: Sql,
-  { id }: ExportLease,
+  { accountId, id }: ExportLease,
   position: number,
   bytes: Buffer,
 ): Promise<void> {
-  await sql('export_chunks').insert({ export_id: id, position, bytes })
+  await sql('export_chunks').insert({ account_id: accountId, export_id: id, position, bytes })
 }
 
 export interface FinishedFile {
@@ -79,13 +79,17 @@ export function failExport(sql: Sql, lease: ExportLease, error: string, now: Dat
 /** 16 MiB per transaction. */
 const DELETED_CHUNKS_PER_BATCH = 64
 
-async function deleteChunkBatch(sql: Sql, exportId: string): Promise<number> {
+async function deleteChunkBatch(
+  sql: Sql,
+  { accountId, id }: Pick<ExportLease, 'accountId' | 'id'>,
+): Promise<number> {
+  const ofExport = { account_id: accountId, export_id: id }
   const batch = sql('export_chunks')
     .select('position')
-    .where({ export_id: exportId })
+    .where(ofExport)
     .orderBy('position')
     .limit(DELETED_CHUNKS_PER_BATCH)
-  return sql('export_chunks').where({ export_id: exportId }).whereIn('position', batch).delete()
+  return sql('export_chunks').where(ofExport).whereIn('position', batch).delete()
 }
 
 /** Deletes the chunks of this and earlier tries. Throws `LeaseLost`. */
@@ -98,7 +102,7 @@ export async function deleteLeasedChunks(
   do {
     deleted = await transaction(db, async ({ sql }) => {
       await renewLease(sql, lease, { row_count: 0 }, now())
-      return deleteChunkBatch(sql, lease.id)
+      return deleteChunkBatch(sql, lease)
     })
   } while (deleted === DELETED_CHUNKS_PER_BATCH)
 }
@@ -110,20 +114,22 @@ const MAX_REMOVED_FILES = 100
 /** Removes files that expired more than an hour ago. The exports stay. */
 export async function removeExpiredFiles(run: RemovalRun): Promise<void> {
   const { db, batch } = run
-  const expired: { id: string }[] = await db
+  const expired: { accountId: string; id: string }[] = await db
     .read('exports')
     .whereNull('file_removed_at')
     .where('expires_at', '<=', run.time.expiredUntil(FILE_DAYS * DAY_MS, REMOVAL_DELAY_MS))
     .orderBy('expires_at')
     .limit(MAX_REMOVED_FILES)
-    .select('id')
-  for (const { id } of expired) {
+    .select({ accountId: 'account_id', id: 'id' })
+  for (const { accountId, id } of expired) {
     let removed: RemovedRows | undefined
     do {
       removed = await batch(async ({ sql }) => {
-        const chunks = await deleteChunkBatch(sql, id)
+        const chunks = await deleteChunkBatch(sql, { accountId, id })
         if (chunks < DELETED_CHUNKS_PER_BATCH)
-          await sql('exports').where({ id }).update({ file_removed_at: run.time.now })
+          await sql('exports')
+            .where({ account_id: accountId, id })
+            .update({ file_removed_at: run.time.now })
         return { export_chunks: chunks }
       })
     } while (removed?.export_chunks === DELETED_CHUNKS_PER_BATCH)

@@ -114,10 +114,9 @@ export async function* readExportFile(
 ): AsyncGenerator<Buffer> {
   for (let position = 0, read = 0; read < (byte_size ?? 0); position++) {
     const chunk: { bytes: Buffer } | undefined = await scope
-      .rows('exports')
-      .join('export_chunks', 'export_chunks.export_id', 'exports.id')
-      .where({ 'exports.id': id, 'export_chunks.position': position })
-      .first('export_chunks.bytes')
+      .rows('export_chunks')
+      .where({ export_id: id, position })
+      .first('bytes')
     if (chunk === undefined) throw new Error(`Chunk ${position} of export ${id} is missing`)
     yield chunk.bytes
     read += chunk.bytes.length

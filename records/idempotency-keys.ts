@@ -1,5 +1,6 @@
 /** Idempotency keys. A request inserts its key with the response in the transaction of its change,
  *  so that a rollback or the end of the process leaves neither the key nor the change. */
+import type { Knex } from 'knex'
 import { type Sql, select } from './database/statements.ts'
 import type { Source, Trx } from './database/transaction.ts'
 import { findDeletionTime } from './deletion-time.ts'
@@ -16,6 +17,7 @@ export interface StoredResponse {
 }
 
 export interface KeyedRequest {
+  accountId: string
   userId: string
   key: string
   /** Equal for equal requests. */
@@ -52,8 +54,8 @@ export async function findKeyState(
   const [row] = await select<KeyRow>(
     sql,
     `select fingerprint, status, headers, body, expires_at
-     from idempotency_keys where user_id = ? and key = ?`,
-    [request.userId, request.key],
+     from idempotency_keys where account_id = ? and user_id = ? and key = ?`,
+    [request.accountId, request.userId, request.key],
     'find_key_state',
   )
   return keyStateOf(sql, row, request, now)
@@ -83,28 +85,27 @@ async function hasExpired(sql: Sql, expiresAt: number, now: number): Promise<boo
 /** PostgreSQL: makes the commit of this transaction wait for a standby, because it writes to the WAL.
  *  The commit that inserted the key may have stopped waiting: its change is visible, but may be on no
  *  standby. */
-export async function lockIdempotencyKey(
-  { sql }: Source,
-  { userId, key }: KeyedRequest,
-): Promise<void> {
-  await sql('idempotency_keys').where({ user_id: userId, key }).forUpdate().select('key')
+export async function lockIdempotencyKey(source: Source, request: KeyedRequest): Promise<void> {
+  await rowOf(source, request).forUpdate().select('key')
 }
 
-export async function deleteIdempotencyKey(
-  { sql }: Source,
-  { userId, key }: KeyedRequest,
-): Promise<void> {
-  await sql('idempotency_keys').where({ user_id: userId, key }).delete()
+export async function deleteIdempotencyKey(source: Source, request: KeyedRequest): Promise<void> {
+  await rowOf(source, request).delete()
+}
+
+function rowOf({ sql }: Source, { accountId, userId, key }: KeyedRequest): Knex.QueryBuilder {
+  return sql('idempotency_keys').where({ account_id: accountId, user_id: userId, key })
 }
 
 /** Stores the response under the locked key. */
 export async function insertIdempotencyKey(
   trx: Trx,
-  { userId, key, fingerprint }: KeyedRequest,
+  { accountId, userId, key, fingerprint }: KeyedRequest,
   { status, headers, body }: StoredResponse,
   now: number,
 ): Promise<void> {
   const row = {
+    account_id: accountId,
     user_id: userId,
     key,
     fingerprint,

@@ -22,7 +22,7 @@ interface SubscriptionRow {
 }
 
 const COLUMNS = 'webhooks.id, event_types, ordering'
-const IS_ENABLED = 'account_id = ? and deleted_at is null and enabled'
+const IS_ENABLED = 'webhooks.account_id = ? and deleted_at is null and enabled'
 
 function fromRow(row: SubscriptionRow): Subscription {
   return {
@@ -43,15 +43,17 @@ export async function listSubscriptions(sql: Sql, accountId: string): Promise<Su
  *  key needs both. */
 export async function findKeyAndSubscriptions(
   { sql }: Source,
-  { request, accountId }: { request: KeyedRequest; accountId: string },
+  request: KeyedRequest,
   now: number,
 ): Promise<{ key: KeyState; subscriptions: Subscription[] }> {
   // One row for each webhook, or one row without a webhook.
   const rows = await select<Nullable<KeyRow & SubscriptionRow>>(
     sql,
     `select fingerprint, status, headers, body, expires_at, ${COLUMNS} from (select 1) as always
-     left join idempotency_keys on user_id = ? and key = ? left join webhooks on ${IS_ENABLED}`,
-    [request.userId, request.key, accountId],
+     left join idempotency_keys
+       on idempotency_keys.account_id = ? and user_id = ? and key = ?
+     left join webhooks on ${IS_ENABLED}`,
+    [request.accountId, request.userId, request.key, request.accountId],
     'find_key_and_subscriptions',
   )
   const keyRow = rows.find((row): row is KeyRow & typeof row => row.fingerprint !== null)

@@ -195,9 +195,9 @@ async function run(
 ): Promise<{ isReplay: boolean }> {
   const ifMatch = ctx.headers['if-match']
   const key = operations[id].idempotent ? ctx.get('Idempotency-Key') : ''
-  const { userId } = principal
-  const idempotency =
-    key === '' ? undefined : { userId, key, ...idempotencyFingerprints(ctx.method, ctx.url, text) }
+  const { accountId, userId } = principal
+  const fingerprints = () => idempotencyFingerprints(ctx.method, ctx.url, text)
+  const idempotency = key === '' ? undefined : { accountId, userId, key, ...fingerprints() }
   const query: Record<string, unknown> = input.query
   const { earlierResponse } = await execute(services, id, {
     input,

@@ -22,8 +22,6 @@ import { newSubscriber, type Subscriber } from '../webhooks/harness.ts'
 const ROWS_OF_ACCOUNT: Record<string, string> = {
   attempt_counts: 'webhook_id in (select id from webhooks where account_id = ?)',
   webhook_health: 'webhook_id in (select id from webhooks where account_id = ?)',
-  export_chunks: 'export_id in (select id from exports where account_id = ?)',
-  idempotency_keys: 'user_id in (select id from users where account_id = ?)',
 }
 
 async function listTablesWithAccountId(db: Db): Promise<string[]> {

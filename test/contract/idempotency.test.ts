@@ -151,6 +151,17 @@ describe('Idempotency-Key', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 422 /)
   })
 
+  test('a node of the previous version stored the key, without its account → the first response again', async () => {
+    const headers = { 'Idempotency-Key': 'key-without-account' }
+    const first = await http.post({ full_name: 'Upgraded' }, headers)
+    const stored = () => http.app.db.write('idempotency_keys').where({ key: 'key-without-account' })
+    const { account_id, ...row } = await stored().first()
+    expect(account_id).toBe(http.account.accountId)
+    await stored().delete()
+    await http.app.db.write('idempotency_keys').insert(row)
+    expect((await http.post({ full_name: 'Upgraded' }, headers)).text).toBe(first.text)
+  })
+
   test('a key after 24 hours → can be used again', async () => {
     const headers = { 'Idempotency-Key': 'key-5' }
     const first = await http.post({ full_name: 'Old' }, headers)

@@ -52,7 +52,12 @@ export function formRequest({ form, user }: Visit): KeyedRequest | undefined {
   const key = parseId(form.get(FORM_KEY))
   return key === undefined
     ? undefined
-    : { userId: user.id, key: toStoredKey(key), fingerprint: hashForm(form) }
+    : {
+        accountId: user.accountId,
+        userId: user.id,
+        key: toStoredKey(key),
+        fingerprint: hashForm(form),
+      }
 }
 
 /** Runs `create` in a transaction, which has locked the user. Throws `AlreadyCreated` when this form
