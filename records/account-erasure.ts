@@ -20,15 +20,15 @@ type RemoveBatch = (trx: Trx, accountId: string) => Promise<number>
  *  A table comes before the tables that it refers to. */
 const STEPS: [table: string, remove: RemoveBatch][] = [
   ['bulk_jobs', ownRows('bulk_jobs', 'id')],
-  ['export_chunks', rowsOf('exports', 'export_chunks', ['export_id', 'position'], BATCH_CHUNKS)],
+  ['export_chunks', rowsOf('exports', 'export_chunks', 'export_id', 'position')],
   ['exports', ownRows('exports', 'id')],
   ['imports', ownRows('imports', 'id')],
-  ['import_chunks', removeImportChunks],
+  ['import_chunks', ownRows('import_chunks', 'import_id', 'kind', 'position')],
   ['account_quotas', ownRows('account_quotas', 'account_id', 'name')],
   ['sessions', ownRows('sessions', 'id')],
   ['invitations', ownRows('invitations', 'token_hash')],
   ['api_keys', ownRows('api_keys', 'id')],
-  ['idempotency_keys', rowsOf('users', 'idempotency_keys', ['user_id', 'key'])],
+  ['idempotency_keys', rowsOf('users', 'idempotency_keys', 'user_id', 'key')],
   ['users', ownRows('users', 'id')],
   ['request_log', ownRows('request_log', 'id')],
   ['request_minutes', ownRows('request_minutes', 'account_id', 'minute')],
@@ -38,8 +38,8 @@ const STEPS: [table: string, remove: RemoveBatch][] = [
   ],
   ['deliveries', removeDeliveriesWithAttempts],
   ['events', ownRows('events', 'id')],
-  ['attempt_counts', rowsOf('webhooks', 'attempt_counts', ['webhook_id', 'span_ms', 'starts_at'])],
-  ['webhook_health', rowsOf('webhooks', 'webhook_health', ['webhook_id'])],
+  ['attempt_counts', rowsOf('webhooks', 'attempt_counts', 'webhook_id', 'span_ms', 'starts_at')],
+  ['webhook_health', rowsOf('webhooks', 'webhook_health', 'webhook_id')],
   ['webhooks', ownRows('webhooks', 'id')],
   ['payments', ownRows('payments', 'id')],
   ['job_applications', ownRows('job_applications', 'id')],
@@ -101,31 +101,22 @@ async function deleteAccountRow({ dialect, sql }: Trx, id: string): Promise<numb
 /** Removes rows that have an account ID. `key`: the columns of the primary key. */
 function ownRows(table: string, ...key: string[]): RemoveBatch {
   return ({ sql }, accountId) => {
-    const batch = sql(table).where({ account_id: accountId }).limit(BATCH_ROWS).select(key)
-    return sql(table).whereIn(key, batch).delete()
+    const columns = [...new Set(['account_id', ...key])]
+    const own = sql(table).where({ account_id: accountId })
+    return sql(table)
+      .whereIn(columns, own.limit(batchRows(table)).select(columns))
+      .delete()
   }
 }
 
-function removeImportChunks({ sql }: Trx, accountId: string): Promise<number> {
-  const key = ['import_id', 'kind', 'position']
-  const batch = sql('import_chunks')
-    .where({ account_id: accountId })
-    .limit(BATCH_CHUNKS)
-    .select(key)
-  return sql('import_chunks').whereIn(key, batch).delete()
-}
+const batchRows = (table: string): number => (table.endsWith('_chunks') ? BATCH_CHUNKS : BATCH_ROWS)
 
-/** Removes rows that have no account ID: the first column of their `key` refers to a row of
- *  `parent`. */
-function rowsOf(
-  parent: string,
-  table: string,
-  key: [string, ...string[]],
-  limit = BATCH_ROWS,
-): RemoveBatch {
+/** Removes rows that no index finds by their account: the first column of their `key` refers to a row
+ *  of `parent`. */
+function rowsOf(parent: string, table: string, ...key: [string, ...string[]]): RemoveBatch {
   return ({ sql }, accountId) => {
     const parents = sql(parent).where({ account_id: accountId }).select('id')
-    const batch = sql(table).whereIn(key[0], parents).limit(limit).select(key)
+    const batch = sql(table).whereIn(key[0], parents).limit(batchRows(table)).select(key)
     return sql(table).whereIn(key, batch).delete()
   }
 }
@@ -136,14 +127,15 @@ async function removeDeliveriesWithAttempts({ sql }: Trx, accountId: string): Pr
   const webhookIds: string[] = await sql('webhooks').where({ account_id: accountId }).pluck('id')
   for (const webhookId of webhookIds) {
     const ids: string[] = await sql('deliveries')
-      .where({ webhook_id: webhookId })
+      .where({ account_id: accountId, webhook_id: webhookId })
       .orderBy('id')
       .limit(BATCH_ROWS)
       .forUpdate()
       .pluck('id')
     if (ids.length === 0) continue
-    const attempts = await sql('attempts').whereIn('delivery_id', ids).delete()
-    return attempts + (await sql('deliveries').whereIn('id', ids).delete())
+    const own = { account_id: accountId }
+    const attempts = await sql('attempts').where(own).whereIn('delivery_id', ids).delete()
+    return attempts + (await sql('deliveries').where(own).whereIn('id', ids).delete())
   }
   return 0
 }

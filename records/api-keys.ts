@@ -157,7 +157,9 @@ interface OwnedApiKeyRow extends ApiKeyRow {
 const ownedKeys = (scope: Scope) =>
   scope
     .rows('api_keys')
-    .join('users', 'users.id', 'api_keys.user_id')
+    .join('users', (join) =>
+      join.on('users.account_id', 'api_keys.account_id').on('users.id', 'api_keys.user_id'),
+    )
     .select('api_keys.*', 'users.full_name as owner_name', 'users.status as owner_status')
 
 const ownedFromRow = (row: OwnedApiKeyRow): OwnedApiKey => ({

@@ -18,6 +18,7 @@ const MAX_GAP_MS = DAY_MS
 
 /** An attempt that has ended. Test events are not counted. */
 export interface CountedAttempt {
+  accountId: string
   webhookId: string
   /** Epoch milliseconds. */
   endedAt: number
@@ -58,6 +59,7 @@ export async function countAttempts(trx: Trx, attempts: CountedAttempt[]): Promi
 }
 
 const OUTAGE_COLUMNS = {
+  account_id: 'uuid',
   webhook_id: 'uuid',
   last_attempt_at: 'bigint',
   last_outcome: 'text',
@@ -70,6 +72,7 @@ const OUTAGE_COLUMNS = {
 }
 
 interface OutageRow {
+  account_id: string
   webhook_id: string
   last_attempt_at: number
   last_outcome: Outcome
@@ -89,6 +92,7 @@ function outageAfter(last: CountedAttempt, attempts: CountedAttempt[]): OutageRo
   const since = failures[0]?.endedAt ?? null
   const until = failures.at(-1)?.endedAt ?? null
   return {
+    account_id: last.accountId,
     webhook_id: last.webhookId,
     last_attempt_at: last.endedAt,
     last_outcome: last.outcome,
@@ -104,7 +108,7 @@ function outageAfter(last: CountedAttempt, attempts: CountedAttempt[]): OutageRo
 /** Workers may add to the same outage at once: the time that their attempts have in common counts
  *  only once. */
 async function storeOutages({ dialect, sql }: Trx, rows: OutageRow[]): Promise<void> {
-  const columns = Object.keys(OUTAGE_COLUMNS)
+  const columns = Object.keys(OUTAGE_COLUMNS).filter((column) => column !== 'account_id')
   // From the last stored failure to the last new one. Without a stored failure, from the first new
   // one.
   const gap = 'excluded.failing_until - coalesce(stored.failing_until, excluded.failing_since)'
@@ -128,7 +132,8 @@ async function storeOutages({ dialect, sql }: Trx, rows: OutageRow[]): Promise<v
   await sql.raw(
     `insert into webhook_health as stored (${columns.join(', ')})
      select ${columns.map((column) => `input.${column}`).join(', ')}
-     from ${jsonRows(dialect, OUTAGE_COLUMNS)} join webhooks on webhooks.id = input.webhook_id
+     from ${jsonRows(dialect, OUTAGE_COLUMNS)}
+     join webhooks on webhooks.account_id = input.account_id and webhooks.id = input.webhook_id
      where true
      order by input.webhook_id
      on conflict (webhook_id) do update set ${changes.join(', ')}`,

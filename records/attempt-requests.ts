@@ -64,13 +64,15 @@ interface WebhookRow {
  *  delay the others. */
 export async function loadRequests(
   source: Source,
-  attempts: Pick<Attempt, 'deliveryId' | 'webhookId'>[],
+  attempts: Pick<Attempt, 'accountId' | 'deliveryId' | 'webhookId'>[],
 ): Promise<Map<string, AttemptRequest>> {
   const { dialect, sql } = source
   const deliveryIds = attempts.map(({ deliveryId }) => deliveryId)
   const webhookIds = new Set(attempts.map(({ webhookId }) => webhookId))
+  const accountIds = new Set(attempts.map(({ accountId }) => accountId))
   const isDelivery = idIn(dialect, deliveryIds)
   const isWebhook = idIn(dialect, [...webhookIds])
+  const isOwn = idIn(dialect, [...accountIds], 'account_id')
   // A join would return the webhook once for each delivery. The webhooks are read last, so the state
   // of a webhook is never older than the state of its delivery.
   const [rows, webhookRows] = await runInOrder(
@@ -79,8 +81,8 @@ export async function loadRequests(
       select<DeliveryRow>(
         sql,
         `select id, event_id, next_attempt_at, next_trigger, body, ordering_key, traceparent, webhook_id
-         from deliveries where ${isDelivery.sql}`,
-        isDelivery.bindings,
+         from deliveries where ${isOwn.sql} and ${isDelivery.sql}`,
+        [...isOwn.bindings, ...isDelivery.bindings],
         'load_deliveries',
       ),
     () =>
@@ -88,8 +90,9 @@ export async function loadRequests(
         sql,
         `select id, url, secret_encrypted, headers_encrypted, enabled, deleted_at, suspended_at,
            ${ARE_PAUSED} as paused${dialect === 'postgres' ? `, ${WITHOUT_WAIT}` : ''}
-         from webhooks where ${isWebhook.sql} ${dialect === 'postgres' ? 'for share skip locked' : ''}`,
-        isWebhook.bindings,
+         from webhooks where ${isOwn.sql} and ${isWebhook.sql}
+         ${dialect === 'postgres' ? 'for share skip locked' : ''}`,
+        [...isOwn.bindings, ...isWebhook.bindings],
         'load_webhooks',
       ),
   )

@@ -1,5 +1,5 @@
 /** Stores the results of attempts and updates their deliveries, for all accounts. */
-import type { AttemptWith, SendResult, Trigger } from './attempt.ts'
+import type { Attempt, AttemptWith, SendResult, Trigger } from './attempt.ts'
 import { jsonRows, select } from './database/statements.ts'
 import type { Source, Trx } from './database/transaction.ts'
 import type { DeliveryState, FailureReason } from './deliveries.ts'
@@ -53,22 +53,26 @@ async function scheduleNextInOrder(
   { dialect, sql, announce }: Trx,
   attempts: AttemptWith<'result'>[],
 ): Promise<void> {
-  const keys = attempts.map(({ webhookId, result }) => ({
+  const keys = attempts.map(({ accountId, webhookId, result }) => ({
+    account_id: accountId,
     webhook_id: webhookId,
     ordering_key: result.orderingKey,
   }))
   const at = Math.max(...attempts.map(({ result }) => result.endedAt))
   const result = await sql.raw(
     `update deliveries set next_attempt_at = ?, queued_at = null
-     where state = 'pending' and next_attempt_at is null and id in (
-       select (
-         -- A scheduled delivery comes first here, and the condition above leaves it alone.
+     from (
+       select input.account_id, (
+         -- A scheduled delivery comes first here, and the condition below leaves it alone.
          select candidate.id from deliveries as candidate
-         where candidate.webhook_id = input.webhook_id and candidate.ordering_key = input.ordering_key
-           and candidate.state in ('pending', 'retrying')
-         order by candidate.next_attempt_at is null, candidate.id limit 1)
-       from ${jsonRows(dialect, { webhook_id: 'uuid', ordering_key: 'uuid' })})
-     returning id`,
+         where candidate.account_id = input.account_id and candidate.webhook_id = input.webhook_id
+           and candidate.ordering_key = input.ordering_key and candidate.state in ('pending', 'retrying')
+         order by candidate.next_attempt_at is null, candidate.id limit 1) as id
+       from ${jsonRows(dialect, { account_id: 'uuid', webhook_id: 'uuid', ordering_key: 'uuid' })}
+     ) as first
+     where deliveries.account_id = first.account_id and deliveries.id = first.id
+       and state = 'pending' and next_attempt_at is null
+     returning deliveries.id`,
     [at, JSON.stringify(keys)],
   )
   const scheduled = dialect === 'postgres' ? result.rows : result
@@ -118,24 +122,21 @@ export async function storeSuccesses(
     const inserted = await select(
       sql,
       `with input as (select * from ${input}), stored as (${markDeliveredSql('input')})
-       insert into attempts (account_id, number, ${columns})
-       select stored.account_id, stored.attempts, ${columns}
+       insert into attempts (number, ${columns})
+       select stored.attempts, ${columns}
        from input join stored on stored.id = input.delivery_id
-       on conflict (delivery_id, number) do nothing
+       on conflict do nothing
        returning delivery_id`,
       [json],
       'store_successes',
     )
     return inserted.map(() => AFTER_SUCCESS)
   }
-  const stored: { id: string; account_id: string; attempts: number }[] = await sql.raw(
-    markDeliveredSql(input),
-    [json],
-  )
+  const stored: { id: string; attempts: number }[] = await sql.raw(markDeliveredSql(input), [json])
   const storedById = new Map(stored.map((row) => [row.id, row]))
   const attemptRows = rows.flatMap((row) => {
     const delivery = storedById.get(row.delivery_id)
-    return delivery ? [{ ...row, account_id: delivery.account_id, number: delivery.attempts }] : []
+    return delivery ? [{ ...row, number: delivery.attempts }] : []
   })
   await insertAttempts(source, attemptRows)
   return stored.map(() => AFTER_SUCCESS)
@@ -146,8 +147,9 @@ function markDeliveredSql(input: string): string {
   return `update deliveries
     set state = 'delivered', failure_reason = null, next_attempt_at = null, next_trigger = null,
       attempts = deliveries.attempts + 1, updated_at = input.ended_at, queued_at = null
-    from ${input} where deliveries.id = input.delivery_id and ${IS_NEW_RESULT}
-    returning deliveries.id, deliveries.account_id, deliveries.attempts`
+    from ${input}
+    where deliveries.account_id = input.account_id and deliveries.id = input.delivery_id and ${IS_NEW_RESULT}
+    returning deliveries.id, deliveries.attempts`
 }
 
 async function storeFailedOrSkipped(
@@ -155,10 +157,7 @@ async function storeFailedOrSkipped(
   attempts: AttemptWith<'result'>[],
   decide: (current: LockedDelivery, attempt: AttemptWith<'result'>) => DeliveryProgress,
 ): Promise<DeliveryProgress[]> {
-  const deliveries = await lockDeliveries(
-    trx,
-    attempts.map(({ deliveryId }) => deliveryId),
-  )
+  const deliveries = await lockDeliveries(trx, attempts)
   const attemptRows: Record<string, unknown>[] = []
   const progressRows: Record<string, unknown>[] = []
   const stored: DeliveryProgress[] = []
@@ -166,17 +165,13 @@ async function storeFailedOrSkipped(
     const delivery = deliveries.get(attempt.deliveryId)
     if (!delivery || !isNewResult(delivery, attempt)) continue
     const number = isSent(attempt) ? delivery.attempts + 1 : delivery.attempts
-    if (isSent(attempt))
-      attemptRows.push({
-        ...attemptToRow(attempt),
-        account_id: delivery.accountId,
-        number,
-      })
+    if (isSent(attempt)) attemptRows.push({ ...attemptToRow(attempt), number })
     const progress = decide(delivery, attempt)
     // `attempts` may have the same attempt twice: the second one is compared with the new progress.
     Object.assign(delivery, progress, { attempts: number })
     stored.push(progress)
     progressRows.push({
+      account_id: delivery.accountId,
       id: delivery.id,
       state: progress.state,
       failure_reason: progress.failureReason,
@@ -204,13 +199,14 @@ async function updateProgress(
   rows: Record<string, unknown>[],
 ): Promise<void> {
   if (rows.length === 0) return
-  const columns = Object.keys(PROGRESS_COLUMNS).filter((column) => column !== 'id')
+  const columns = Object.keys(PROGRESS_COLUMNS).slice(2)
   // `queued_at` marks an attempt that is in the queue. The mark stays only if the next attempt is
   // unchanged: a new next attempt must be queued, too.
   await sql.raw(
     `update deliveries set ${columns.map((column) => `${column} = input.${column}`).join(', ')},
        queued_at = case when deliveries.next_attempt_at = input.next_attempt_at then queued_at end
-     from ${jsonRows(dialect, PROGRESS_COLUMNS)} where deliveries.id = input.id`,
+     from ${jsonRows(dialect, PROGRESS_COLUMNS)}
+     where deliveries.account_id = input.account_id and deliveries.id = input.id`,
     [JSON.stringify(rows)],
   )
 }
@@ -220,18 +216,19 @@ async function insertAttempts(
   rows: Record<string, unknown>[],
 ): Promise<void> {
   if (rows.length === 0) return
-  const columns = ['account_id', ...ATTEMPT_FIELDS].join(', ')
+  const columns = ATTEMPT_FIELDS.join(', ')
   // SQLite cannot parse "insert … select … on conflict" without a where.
   await sql.raw(
     `insert into attempts (${columns})
-     select ${columns} from ${jsonRows(dialect, { account_id: 'uuid', ...ATTEMPT_COLUMNS })} where true
-     on conflict (delivery_id, number) do nothing`,
+     select ${columns} from ${jsonRows(dialect, ATTEMPT_COLUMNS)} where true
+     on conflict do nothing`,
     [JSON.stringify(rows)],
   )
 }
 
 /** The columns that come from an attempt, with their PostgreSQL types. */
 const ATTEMPT_COLUMNS = {
+  account_id: 'uuid',
   delivery_id: 'uuid',
   number: 'integer',
   trigger: 'text',
@@ -247,7 +244,9 @@ const ATTEMPT_COLUMNS = {
 }
 const ATTEMPT_FIELDS = Object.keys(ATTEMPT_COLUMNS)
 
+/** The first two are the key. */
 const PROGRESS_COLUMNS = {
+  account_id: 'uuid',
   id: 'uuid',
   state: 'text',
   failure_reason: 'text',
@@ -260,8 +259,10 @@ const PROGRESS_COLUMNS = {
 const toJson = (value: object | null): string | null =>
   value === null ? null : JSON.stringify(value)
 
-function attemptToRow({ deliveryId, number, result: { trigger, sent } }: SentAttempt) {
+function attemptToRow({ accountId, deliveryId, number, result }: SentAttempt) {
+  const { trigger, sent } = result
   return {
+    account_id: accountId,
     delivery_id: deliveryId,
     number,
     trigger,
@@ -289,25 +290,22 @@ interface LockedRow {
   deleted_at: number | null
 }
 
-async function lockDeliveries(trx: Trx, ids: string[]): Promise<Map<string, LockedDelivery>> {
-  const rows: LockedRow[] = await trx
-    .sql('deliveries')
-    .join('webhooks', 'webhooks.id', 'deliveries.webhook_id')
-    .whereIn('deliveries.id', ids)
-    // Sorted, so that concurrent transactions lock rows in the same order.
-    .orderBy('deliveries.id')
-    .select(
-      'deliveries.id',
-      'deliveries.account_id',
-      'state',
-      'failure_reason',
-      'attempts',
-      'next_attempt_at',
-      'next_trigger',
-      'enabled',
-      'deleted_at',
-    )
-    .forUpdate('deliveries')
+async function lockDeliveries(
+  { dialect, sql }: Trx,
+  attempts: Attempt[],
+): Promise<Map<string, LockedDelivery>> {
+  const rows = await select<LockedRow>(
+    sql,
+    `select deliveries.id, deliveries.account_id, state, failure_reason, attempts, next_attempt_at,
+       next_trigger, enabled, deleted_at
+     from ${jsonRows(dialect, { accountId: 'uuid', deliveryId: 'uuid' })}
+     join deliveries on deliveries.account_id = input."accountId" and deliveries.id = input."deliveryId"
+     join webhooks on webhooks.account_id = deliveries.account_id and webhooks.id = deliveries.webhook_id
+     -- Sorted, so that concurrent transactions lock rows in the same order.
+     order by deliveries.id
+     ${dialect === 'postgres' ? 'for update of deliveries' : ''}`,
+    [JSON.stringify(attempts.map(({ accountId, deliveryId }) => ({ accountId, deliveryId })))],
+  )
   return new Map(rows.map((row) => [row.id, lockedFromRow(row)]))
 }
 

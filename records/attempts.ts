@@ -98,7 +98,11 @@ export async function listAttemptSummaries(
 ): Promise<AttemptSummary[]> {
   const rows: AttemptRow[] = await scope
     .rows('attempts')
-    .join('deliveries', 'deliveries.id', 'attempts.delivery_id')
+    .join('deliveries', (join) =>
+      join
+        .on('deliveries.account_id', 'attempts.account_id')
+        .on('deliveries.id', 'attempts.delivery_id'),
+    )
     .whereIn('attempts.delivery_id', deliveryIds)
     .whereRaw('attempts.number > deliveries.attempts - ?', [limit])
     .orderBy(['attempts.delivery_id', 'attempts.number'])

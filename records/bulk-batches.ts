@@ -24,19 +24,22 @@ interface ItemQuery {
   filter: Condition
 }
 
-function itemQuery(accountId: string, stage: BulkStage, selection: BulkSelection): ItemQuery {
+type Owner = Pick<Scope, 'accountId' | 'dialect'>
+
+function itemQuery(owner: Owner, stage: BulkStage, selection: BulkSelection): ItemQuery {
   return stage === 'missed'
-    ? missedEventsQuery(accountId, selection)
-    : failedDeliveriesQuery(accountId, stage, selection)
+    ? missedEventsQuery(owner, selection)
+    : failedDeliveriesQuery(owner, stage, selection)
 }
 
 /** Events without a delivery for the webhook. */
-function missedEventsQuery(accountId: string, selection: BulkSelection): ItemQuery {
+function missedEventsQuery({ accountId }: Owner, selection: BulkSelection): ItemQuery {
   const { webhookId, since, until } = selection
   const hasNoDelivery = {
     sql: `not exists (
       select 1 from deliveries
-      where deliveries.event_id = events.id and deliveries.webhook_id = ?
+      where deliveries.account_id = events.account_id and deliveries.event_id = events.id
+        and deliveries.webhook_id = ?
     )`,
     bindings: [webhookId ?? ''],
   }
@@ -51,7 +54,7 @@ function missedEventsQuery(accountId: string, selection: BulkSelection): ItemQue
 }
 
 function failedDeliveriesQuery(
-  accountId: string,
+  { accountId, dialect }: Owner,
   stage: BulkStage,
   selection: BulkSelection,
 ): ItemQuery {
@@ -75,8 +78,10 @@ function failedDeliveriesQuery(
       webhookId === null
         ? { sql: `deliveries.account_id = ? and ${UNDELIVERED}`, bindings: [accountId] }
         : {
-            sql: `webhook_id = ? and state = 'failed' and ${UNDELIVERED}`,
-            bindings: [webhookId],
+            // With a plain condition for the account, SQLite would read all of its undelivered deliveries.
+            sql: `${dialect === 'sqlite' ? '+' : ''}deliveries.account_id = ? and webhook_id = ?
+              and state = 'failed' and ${UNDELIVERED}`,
+            bindings: [accountId, webhookId],
           },
     filter:
       stage === 'cut_off'
@@ -103,7 +108,7 @@ function allOf(...conditions: Condition[]): Condition {
 export async function countSelected(scope: Scope, selection: BulkSelection): Promise<number> {
   let total = 0
   for (const stage of BULK_STAGES[selection.kind]) {
-    const { table, range, filter } = itemQuery(scope.accountId, stage, selection)
+    const { table, range, filter } = itemQuery(scope, stage, selection)
     const where = allOf(range, filter)
     const [row] = await select<{ total: number }>(
       scope.sql,
@@ -127,7 +132,8 @@ const MAX_ROWS_READ = 1_000
 /** The next items of a job, at most `size`, in the order of IDs. `ids` may be empty before the end
  *  of the job. */
 export async function readBatch(db: Db, job: RunningBulkJob, size: number): Promise<BulkBatch> {
-  const { table, range, filter } = itemQuery(job.accountId, job.stage, job)
+  const { dialect } = db
+  const { table, range, filter } = itemQuery({ ...job, dialect }, job.stage, job)
   const rows = await select<{ id: string; matches: number }>(
     db.read,
     // The subquery keeps PostgreSQL from planning to read all rows of the account.
@@ -185,11 +191,11 @@ export async function areEventsCommitted(
  *  recorded its next batch. */
 export async function lockBulkJob(
   trx: Trx,
-  { id, stage, cursor }: RunningBulkJob,
+  { accountId, id, stage, cursor }: RunningBulkJob,
 ): Promise<boolean> {
   const row: unknown = await trx
     .sql('bulk_jobs')
-    .where({ id, state: 'running', stage, cursor })
+    .where({ account_id: accountId, id, state: 'running', stage, cursor })
     .forUpdate()
     .first('id')
   return row !== undefined
@@ -210,14 +216,14 @@ export async function storeProgress(
   }
   await trx
     .sql('bulk_jobs')
-    .where({ id: job.id })
+    .where({ account_id: job.accountId, id: job.id })
     .update({ done: totalDone, next_at: nextAt, updated_at: now.getTime(), ...(next ?? ended) })
 }
 
 /** Pauses a locked job whose webhook is disabled, and cancels one whose webhook is deleted. */
 export async function stopBlockedJob(
   trx: Trx,
-  id: string,
+  { accountId, id }: RunningBulkJob,
   reason: NonNullable<BulkJob['stateReason']>,
   now: Date,
 ): Promise<void> {
@@ -227,6 +233,6 @@ export async function stopBlockedJob(
       : { state: 'paused' }
   await trx
     .sql('bulk_jobs')
-    .where({ id })
+    .where({ account_id: accountId, id })
     .update({ ...state, state_reason: reason, updated_at: now.getTime() })
 }

@@ -245,7 +245,10 @@ export async function listUndelivered(
     .whereRaw(`deliveries.${UNDELIVERED}`)
     .whereNot('deliveries.event_type', TEST_EVENT)
     .leftJoin('attempts', (join) =>
-      join.on('attempts.delivery_id', 'deliveries.id').on('attempts.number', 'deliveries.attempts'),
+      join
+        .on('attempts.account_id', 'deliveries.account_id')
+        .on('attempts.delivery_id', 'deliveries.id')
+        .on('attempts.number', 'deliveries.attempts'),
     )
     .select(DELIVERY_COLUMNS)
     .select({ last_error: 'attempts.error' })

@@ -87,11 +87,11 @@ function searchRange(
   if (id !== undefined)
     range.whereRaw(
       `deliveries.id in (
-         select id from deliveries where id = ?
+         select id from deliveries where account_id = ? and id = ?
          union all
-         select id from deliveries where event_id = ?
+         select id from deliveries where account_id = ? and event_id = ?
        )`,
-      [id, id],
+      [scope.accountId, id, scope.accountId, id],
     )
   if (since !== undefined) range.where('deliveries.id', '>=', lowestIdAt(since))
   if (until !== undefined) range.where('deliveries.id', '<', lowestIdAt(until))

@@ -96,10 +96,12 @@ export async function leaseRow<Row>(
  *  update, so that a process without the lease writes nothing. */
 async function updateLeased(
   sql: Sql,
-  { table, id, tries }: FileJobLease,
+  { table, accountId, id, tries }: FileJobLease,
   changes: Record<string, unknown>,
 ): Promise<void> {
-  const changed = await sql(table).where({ id, tries, status: 'processing' }).update(changes)
+  const changed = await sql(table)
+    .where({ account_id: accountId, id, tries, status: 'processing' })
+    .update(changes)
   if (changed === 0) throw new LeaseLost()
 }
 

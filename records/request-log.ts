@@ -68,12 +68,12 @@ export async function insertRequests(source: Source, requests: LoggedRequest[]):
 }
 
 async function countRepeats(sql: Sql, requests: LoggedRequest[]): Promise<void> {
-  const counts = new Map<string, number>()
-  for (const { repeatOf } of requests)
-    if (repeatOf !== undefined) counts.set(repeatOf, (counts.get(repeatOf) ?? 0) + 1)
+  const repeats = requests.filter(({ repeatOf }) => repeatOf !== undefined)
   // Each node updates only rows that it has inserted, so two nodes cannot deadlock.
-  for (const [id, count] of counts)
-    await sql('request_log').where({ id }).increment('repeats', count)
+  for (const [id, [first, ...others]] of Map.groupBy(repeats, ({ repeatOf }) => repeatOf))
+    await sql('request_log')
+      .where({ account_id: first?.accountId, id })
+      .increment('repeats', 1 + others.length)
 }
 
 async function insertRows(sql: Sql, rows: Record<string, string | number | null>[]): Promise<void> {
@@ -202,7 +202,8 @@ const COLUMNS = [
 const NAME_COLUMNS =
   'users.full_name as user_name, api_keys.name as key_name, api_keys.token_prefix as key_prefix'
 const JOIN_NAMES =
-  'left join users on users.id = logged.user_id left join api_keys on api_keys.id = logged.api_key_id'
+  'left join users on users.account_id = logged.account_id and users.id = logged.user_id ' +
+  'left join api_keys on api_keys.account_id = logged.account_id and api_keys.id = logged.api_key_id'
 
 /** SQL: the path without its query string. 63 is the question mark: a literal one would be a
  *  placeholder. */
@@ -273,12 +274,12 @@ export async function listRequests(
   const rows = await select<RequestRow>(
     scope.sql,
     `select ${COLUMNS}, ${NAME_COLUMNS} from (
-       select id as found_id from request_log
+       select account_id as found_account, id as found_id from request_log
        where ${where.sql}${beyond}
        order by created_at ${direction}, id ${direction}
        limit ?
      ) as found
-     join request_log as logged on logged.id = found.found_id
+     join request_log as logged on logged.account_id = found.found_account and logged.id = found.found_id
      ${JOIN_NAMES}
      order by logged.created_at desc, logged.id desc`,
     [...where.bindings, ...(cursor ? [cursor.createdAt, cursor.id] : []), limit],

@@ -65,19 +65,19 @@ export async function listUnqueuedWithinQuota(
   const skipped = idIn(dialect, skip)
   const free = [...byWebhook].map(([webhook_id, count]) => ({ webhook_id, free: count }))
   const eligible = (limit: string | number): string => `
-    select id, attempts, next_attempt_at from deliveries
+    select id, attempts, next_attempt_at, account_id from deliveries
     where webhook_id = below_quota.webhook_id and queued_at is null and next_attempt_at <= ?
       and not (${skipped.sql})
     order by next_attempt_at, id limit ${limit}`
   const eligibleBindings = [until.getTime(), ...skipped.bindings]
   // In SQLite, a limit cannot refer to a column.
   const dueInSqlite = (limit: number): string => `
-    (select json_group_array(json_array(id, attempts, next_attempt_at))
+    (select json_group_array(json_array(id, attempts, next_attempt_at, account_id))
      from (select *, row_number() over () as position from (${eligible(limit)}))
      where position <= below_quota.free)`
   const due =
     dialect === 'postgres'
-      ? `select json_agg(json_build_array(id, attempts, next_attempt_at))
+      ? `select json_agg(json_build_array(id, attempts, next_attempt_at, account_id))
          from (${eligible('below_quota.free')}) as candidates`
       : `select iif(below_quota.is_named, ${dueInSqlite(Math.max(0, ...byWebhook.values()))},
            ${dueInSqlite(ofOthers)})`
@@ -92,8 +92,7 @@ export async function listUnqueuedWithinQuota(
         select webhook_id from deliveries where ${UNQUEUED_BY_WEBHOOK} and webhook_id > backlog.webhook_id
         order by webhook_id limit 1
       ) from backlog where webhook_id is not null)
-    select webhook_id, (select account_id from webhooks where webhooks.id = below_quota.webhook_id) as account_id,
-      (${due}) as due
+    select webhook_id, (${due}) as due
     from (
       select backlog.webhook_id, coalesce(input.free, ?) as free,
         input.webhook_id is not null as is_named
@@ -115,20 +114,20 @@ export async function listUnqueuedWithinQuota(
   return rows.flatMap(attemptsOfWebhook)
 }
 
-/** ID of the delivery, number of its finished attempts, and time of its next attempt. */
-type BacklogEntry = [string, number, number]
+/** ID of the delivery, number of its finished attempts, time of its next attempt, and ID of its
+ *  account. */
+type BacklogEntry = [string, number, number, string]
 
 interface BacklogRow {
   webhook_id: string
-  account_id: string
   /** SQLite returns JSON text. */
   due: string | BacklogEntry[] | null
 }
 
-function attemptsOfWebhook({ due, ...webhook }: BacklogRow): Attempt[] {
+function attemptsOfWebhook({ due, webhook_id }: BacklogRow): Attempt[] {
   const entries: BacklogEntry[] = typeof due === 'string' ? JSON.parse(due) : (due ?? [])
-  return entries.map(([id, attempts, next_attempt_at]) =>
-    attemptFromRow({ id, ...webhook, attempts, next_attempt_at }),
+  return entries.map(([id, attempts, next_attempt_at, account_id]) =>
+    attemptFromRow({ id, webhook_id, account_id, attempts, next_attempt_at }),
   )
 }
 
@@ -159,11 +158,18 @@ export async function listOverdueQueued(
 
 /** A `from` clause: deliveries whose next attempt is still one of those in the JSON parameter. */
 const stillScheduled = (dialect: Db['dialect']): string =>
-  `${jsonRows(dialect, { deliveryId: 'uuid', scheduledAt: 'bigint' })} join deliveries
-   on deliveries.id = input."deliveryId" and next_attempt_at = input."scheduledAt"`
+  `${jsonRows(dialect, { accountId: 'uuid', deliveryId: 'uuid', scheduledAt: 'bigint' })}
+   join deliveries on deliveries.account_id = input."accountId" and deliveries.id = input."deliveryId"
+     and next_attempt_at = input."scheduledAt"`
 
 const attemptKeys = (attempts: Attempt[]): string =>
-  JSON.stringify(attempts.map(({ deliveryId, scheduledAt }) => ({ deliveryId, scheduledAt })))
+  JSON.stringify(
+    attempts.map(({ accountId, deliveryId, scheduledAt }) => ({
+      accountId,
+      deliveryId,
+      scheduledAt,
+    })),
+  )
 
 /** Marks attempts as queued, except those that were made or replaced meanwhile, and those whose
  *  rows are locked. */
@@ -178,9 +184,10 @@ export async function markQueued(
   // Skips locked rows: waiting for them in another order than the transactions that store results
   // would deadlock.
   await sql.raw(
-    `update deliveries set queued_at = ? where id in (
-       select deliveries.id from ${stillScheduled(dialect)}
-       ${isPostgres ? 'for update of deliveries skip locked' : ''})`,
+    `update deliveries set queued_at = ?
+     from (select deliveries.account_id, deliveries.id from ${stillScheduled(dialect)}
+       ${isPostgres ? 'for update of deliveries skip locked' : ''}) as markable
+     where deliveries.account_id = markable.account_id and deliveries.id = markable.id`,
     [now.getTime(), attemptKeys(attempts)],
   )
 }
@@ -278,8 +285,8 @@ export async function scheduleStuckInOrder(db: Db, now: Date, limit: number): Pr
     .where('deliveries.state', 'pending')
     .whereNull('deliveries.next_attempt_at')
     .whereRaw(
-      `not exists (select 1 from deliveries as other where other.webhook_id = deliveries.webhook_id
-         and other.ordering_key = deliveries.ordering_key and ${unfinishedInOrder('other')}
+      `not exists (select 1 from deliveries as other where other.account_id = deliveries.account_id
+         and other.webhook_id = deliveries.webhook_id and other.ordering_key = deliveries.ordering_key and ${unfinishedInOrder('other')}
          and (other.id < deliveries.id
            or (other.next_attempt_at is not null and other.id > deliveries.id)))`,
     )

@@ -100,7 +100,9 @@ export async function findSignedIn(
     .first<SessionRow | undefined>()
   if (!session) return undefined
   const [user, account] = await Promise.all([
-    sql('users').where({ id: session.user_id, status: 'active' }).first<UserRow | undefined>(),
+    sql('users')
+      .where({ account_id: session.account_id, id: session.user_id, status: 'active' })
+      .first<UserRow | undefined>(),
     sql('accounts')
       .where({ id: session.account_id })
       .whereNull('suspended_at')

@@ -351,7 +351,7 @@ export async function deleteInvitedUser(scope: Scope, id: string): Promise<boole
   // The command line can create keys for a user without a password.
   return (
     (await invited
-      .whereNotExists(scope.sql('api_keys').whereRaw('api_keys.user_id = users.id'))
+      .whereNotExists(scope.rows('api_keys').whereRaw('api_keys.user_id = users.id'))
       .delete()) > 0
   )
 }

@@ -154,7 +154,7 @@ async function doBatch(
   if (!(await lockBulkJob(trx, job))) return
   const scope = writeScope(trx, job.accountId)
   const blockingReason = job.webhookId && (await findBlockingReason(scope, job.webhookId))
-  if (blockingReason) return stopBlockedJob(trx, job.id, blockingReason, now)
+  if (blockingReason) return stopBlockedJob(trx, job, blockingReason, now)
   const doneCount = ids.length === 0 ? 0 : await WORK[job.stage](scope, job, ids, now)
   const nextAt = startOf(job, now) + Math.round((doneCount * 1_000) / job.rate)
   await storeProgress(trx, job, { doneCount, nextAt, next }, now)

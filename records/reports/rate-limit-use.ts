@@ -2,7 +2,7 @@ import type { Scope } from '../database/scope.ts'
 import { select } from '../database/statements.ts'
 import { REQUESTS_PER_MINUTE } from '../quotas.ts'
 import { MINUTE_MS } from '../time-units.ts'
-import { bucketSql, findSearchableStart } from './traffic.ts'
+import { bucketSql, findSearchableStart, refusedRequests } from './traffic.ts'
 
 export interface RateLimitUse {
   user: { id: string; fullName: string }
@@ -44,10 +44,8 @@ export async function listRateLimitUse(
            where account_id = ? and created_at >= ?
            union all
            select user_id, ${bucketSql('created_at')}, status, repeats
-           from request_log
-           where repeats > 0 and id in (
-             select id from request_log where account_id = ? and created_at >= ? and status = 429
-           )
+           from ${refusedRequests('account_id = ? and created_at >= ?')}
+           where repeats > 0
          ) as logged
          group by user_id, minute
        ) as minutes
@@ -55,11 +53,11 @@ export async function listRateLimitUse(
        order by 2 desc, 1
        limit ?
      ) as busy
-     left join users on users.id = busy.user_id
+     left join users on users.account_id = ? and users.id = busy.user_id
      order by busy.busiest desc, busy.user_id`,
     // The second part of the union counts requests with 429 that the log has only in `repeats`.
     // Both parts have the same parameters.
-    [...Array(2).fill([from, MINUTE_MS, scope.accountId, from]).flat(), limit],
+    [...Array(2).fill([from, MINUTE_MS, scope.accountId, from]).flat(), limit, scope.accountId],
   )
   return rows.map((row) => ({
     user: { id: row.user_id, fullName: row.full_name ?? 'A former user' },

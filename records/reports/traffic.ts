@@ -239,6 +239,12 @@ interface ReadRow {
   high: number
 }
 
+/** A `from` item: the matching requests with status 429. The join finds them by the primary key. */
+export const refusedRequests = (condition: string): string =>
+  `(select account_id as found_account, id as found_id from request_log
+    where ${condition} and status = 429) as refused
+   join request_log on request_log.account_id = refused.found_account and request_log.id = refused.found_id`
+
 /** Reads all parts in one statement, from the same requests. The statement reads the log a second
  *  time only for the requests with 429 that the log counts in `repeats` instead of storing them. */
 async function readTraffic(scope: Scope, range: Range): Promise<Traffic> {
@@ -256,8 +262,8 @@ async function readTraffic(scope: Scope, range: Range): Promise<Traffic> {
        group by bucket, status, operation_id
        union all
        select ${bucketSql('created_at')}, status, operation_id, repeats
-       from request_log
-       where repeats > 0 and id in (select id from request_log where ${sql} and status = 429)
+       from ${refusedRequests(sql)}
+       where repeats > 0
      ), binned as (
        select count(*) as requests, min(duration_ms) as low, max(duration_ms) as high
        from found

@@ -256,8 +256,6 @@ function sum(counts: AttemptCounts[], name: keyof AttemptCounts): number {
 const UNFINISHED_STATES = ['retrying', 'pending'] as const
 type UnfinishedState = (typeof UNFINISHED_STATES)[number]
 
-/** Filters by the account of the webhook: with a filter by the account of the deliveries, SQLite
- *  would use the wrong index. */
 async function countUndelivered(
   scope: Scope,
   webhookIds: string[],
@@ -269,8 +267,8 @@ async function countUndelivered(
   )
   const inState = (state: UnfinishedState | 'failed'): string =>
     `from deliveries
-     where webhook_id = webhooks.id and ${undeliveredCondition(scope, state)}
-       and event_type <> '${TEST_EVENT}'`
+     where deliveries.account_id = webhooks.account_id and webhook_id = webhooks.id
+       and ${undeliveredCondition(scope, state)} and event_type <> '${TEST_EVENT}'`
   // Without an order, so that PostgreSQL stops at the limit instead of sorting all rows.
   const counted = (state: UnfinishedState | 'failed', more = ''): string =>
     `(select count(*) from (

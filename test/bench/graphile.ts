@@ -2,6 +2,7 @@
 import { Logger, type Runner, run } from 'graphile-worker'
 import pg from 'pg'
 import { Agent } from 'undici'
+import type { Attempt } from '../../records/attempt.ts'
 import { loadRequests } from '../../records/attempt-requests.ts'
 import { openDatabase } from '../../records/database/open.ts'
 import { readConfig } from '../../server/config.ts'
@@ -70,7 +71,7 @@ const calls = {
       noHandleSignals: true,
       taskList: {
         async deliver(payload) {
-          const attempt = payload as { deliveryId: string; webhookId: string }
+          const attempt = payload as Pick<Attempt, 'accountId' | 'deliveryId' | 'webhookId'>
           const requests = await loadRequests({ dialect: db.dialect, sql: db.read }, [attempt])
           const request = requests.get(attempt.deliveryId)
           if (!request?.webhook) return
@@ -86,7 +87,7 @@ const calls = {
     await pool.query(
       `select graphile_worker.add_jobs(array(
          select json_populate_record(null::graphile_worker.job_spec, json_build_object('identifier', 'deliver', 'payload',
-           json_build_object('deliveryId', id, 'webhookId', webhook_id)))
+           json_build_object('accountId', account_id, 'deliveryId', id, 'webhookId', webhook_id)))
          from deliveries where next_attempt_at is not null))`,
     )
   },

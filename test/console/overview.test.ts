@@ -62,6 +62,7 @@ describe('the overview', () => {
     await app.db.write('deliveries').insert(rows)
     const attempts = inputs.map(
       ({ succeeded, at }): CountedAttempt => ({
+        accountId,
         webhookId,
         endedAt: at,
         durationMs: 20,

@@ -141,11 +141,11 @@ describe('webhook health', () => {
     const admin = await newWebhookAdmin(app)
     const id = await admin.subscribe('https://example.com/')
     const failingSince = Date.now() - HOUR_MS
-    const attempt = { webhookId: id, durationMs: 20 }
+    const { accountId } = admin.owner
+    const attempt = { accountId, webhookId: id, durationMs: 20 }
     const count = (outcome: 'http_error' | 'success', status: number, endedAt: number) =>
       transaction(app.db, (trx) => countAttempts(trx, [{ ...attempt, outcome, status, endedAt }]))
     await count('http_error', 500, failingSince)
-    const { accountId } = admin.owner
     await disableDeadWebhook(app.db, { id, accountId, failingSince }, now())
     const readPage = async () => mainText((await admin.visitor.get(`/webhooks/${id}`)).text)
     expect(await readPage()).toMatch(
@@ -162,6 +162,7 @@ describe('webhook health', () => {
       await admin.subscribe('https://example.com/quiet'),
     ]
     const attempt = (minutesAgo: number, isSuccess: boolean, durationMs = 20): CountedAttempt => ({
+      accountId: admin.owner.accountId,
       webhookId: id,
       endedAt: Date.now() - minutesAgo * 60_000,
       durationMs,

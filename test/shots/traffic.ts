@@ -28,7 +28,8 @@ export async function insertDeliveryHistory(db: Db, now: number): Promise<void> 
 
 /** Counts all attempts again, with those of the history. */
 export async function recountAttempts(db: Db): Promise<void> {
-  const rows: (Omit<CountedAttempt, 'webhookId' | 'endedAt' | 'durationMs'> & {
+  const rows: (Pick<CountedAttempt, 'outcome' | 'status'> & {
+    account_id: string
     webhook_id: string
     started_at: number
     duration_ms: number
@@ -36,12 +37,13 @@ export async function recountAttempts(db: Db): Promise<void> {
     .read('attempts')
     .join('deliveries', 'deliveries.id', 'attempts.delivery_id')
     .orderBy('started_at')
-    .select('webhook_id', 'started_at', 'duration_ms', 'outcome', 'status')
+    .select('attempts.account_id', 'webhook_id', 'started_at', 'duration_ms', 'outcome', 'status')
   await transaction(db, async (trx) => {
     for (const table of ['webhook_health', 'attempt_counts']) await trx.sql(table).delete()
     await countAttempts(
       trx,
-      rows.map(({ webhook_id, started_at, duration_ms, outcome, status }) => ({
+      rows.map(({ account_id, webhook_id, started_at, duration_ms, outcome, status }) => ({
+        accountId: account_id,
         webhookId: webhook_id,
         endedAt: started_at + duration_ms,
         durationMs: duration_ms,

@@ -36,11 +36,10 @@ async function newWebhook(): Promise<Webhook> {
     id,
     async count(outcome, ...hoursAgo) {
       const status = outcome === 'success' ? 204 : 500
+      const attempt = { accountId: tenant.accountId, webhookId: id, durationMs: 5, outcome, status }
       await transaction(installation.db, async (trx) => {
         for (const ago of hoursAgo)
-          await countAttempts(trx, [
-            { webhookId: id, endedAt: at(ago).getTime(), durationMs: 5, outcome, status },
-          ])
+          await countAttempts(trx, [{ ...attempt, endedAt: at(ago).getTime() }])
       })
     },
   }

@@ -31,10 +31,11 @@ export class AttemptCounter {
 
   /** Counts attempts whose results are stored, except skipped attempts and test events. */
   add(attempts: AttemptWith<'result'>[]): void {
-    for (const { webhookId, result } of attempts) {
+    for (const { accountId, webhookId, result } of attempts) {
       if (!('sent' in result) || result.isTest) continue
       const { outcome, status, durationMs } = result.sent
-      this.#waiting.push({ webhookId, endedAt: result.endedAt, durationMs, outcome, status })
+      const { endedAt } = result
+      this.#waiting.push({ accountId, webhookId, endedAt, durationMs, outcome, status })
     }
     if (this.#waiting.length > 0) this.#timer ??= setTimeout(this.#loop.wake, STORE_EVERY_MS)
   }
