@@ -2,7 +2,8 @@
  *  16 % wider than the previous one. Tables store the count of each bin in a column of its own. */
 
 const BINS = 64
-const LAST_BIN_FROM_MS = 10_000
+/** Longer durations are not told apart. */
+export const LAST_BIN_FROM_MS = 10_000
 /** The logarithm of the factor from the lower to the upper end of a bin. */
 const LOG_GROWTH = Math.log(LAST_BIN_FROM_MS) / (BINS - 2)
 

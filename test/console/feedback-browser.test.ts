@@ -126,7 +126,9 @@ describe.runIf(inject('database') === 'sqlite')('the feedback of a click', () =>
     await using visited = await site.visit(`/webhooks/${id}`, { person: admin.manager })
     const { page } = visited
     await page.route('**/console/webhooks/*', (route) => route.abort())
-    await page.getByText(/not up to date: .* Last update: \d\d:\d\d:\d\d UTC\./).waitFor()
+    await page
+      .getByText(/^The server does not respond\. Last update: \d\d:\d\d:\d\d UTC\.$/)
+      .waitFor()
     await page.unroute('**/console/webhooks/*')
     await page.locator('#stale:empty').waitFor({ state: 'attached' })
   })

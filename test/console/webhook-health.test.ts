@@ -70,7 +70,7 @@ describe('webhook health', () => {
     await page.locator('#webhook-state').getByText('Failing').waitFor({ timeout })
     await page.locator('#troubled-webhooks').getByText('1').waitFor({ timeout })
     expect(mainText(await show(`/webhooks/${id}`))).toMatch(
-      /Failing since .* The last 3 attempts failed, the last one with 500 \. 3 deliveries wait/,
+      /Failing since .* 3 attempts in a row failed, most recently with 500 \./,
     )
     for (const path of ['', '/webhooks', `/webhooks/${id}/settings`]) {
       expect(badgeIn(await show(path))).toBe('1 failing')

@@ -1,4 +1,5 @@
 /** Formats times (in epoch milliseconds), durations, sizes and numbers. */
+import { LAST_BIN_FROM_MS } from '../../records/duration-bins.ts'
 
 export function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)
@@ -30,6 +31,11 @@ export function formatMoment(at: number): string {
 export function duration(ms: number): string {
   if (ms < 10) return `${Math.round(ms * 10) / 10} ms`
   return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toPrecision(3)} s`
+}
+
+/** A percentile of durations that were counted in bins: `over 10 s` in the last bin. */
+export function percentileDuration(ms: number): string {
+  return ms < LAST_BIN_FROM_MS ? duration(ms) : `over ${LAST_BIN_FROM_MS / 1_000} s`
 }
 
 /** `1,234`. */

@@ -13,7 +13,7 @@ import { listWebhooks, type Webhook, webhookName } from '../../records/webhooks.
 import { type Content, type Html, html } from '../shared/html.ts'
 import { limitMeter, sparkline, stackedBars, sum } from './charts.ts'
 import { firstSteps, gettingStarted } from './first-steps.ts'
-import { count, counted, duration } from './format.ts'
+import { count, counted, percentileDuration } from './format.ts'
 import { reloadEvery } from './htmx.ts'
 import { icon } from './icons.ts'
 import { TROUBLED_WEBHOOKS_ID } from './navigation.ts'
@@ -103,7 +103,7 @@ function dayStats(traffic: Traffic, rows: WebhookRow[]): Html {
   const { serverErrors, durations } = traffic
   return stats([
     ...requestStats(traffic, {
-      requests: durations && `median ${duration(durations.p50)}`,
+      requests: durations && `median ${percentileDuration(durations.p50)}`,
       errors: counted(serverErrors, 'server error'),
     }),
     ...webhookStats(rows),

@@ -83,7 +83,7 @@ const QUOTAS: Record<keyof QuotaUse, string> = {
   events_per_day: 'Events today (UTC)',
   webhooks: 'Webhooks',
   users: 'Users',
-  keys_per_user: 'API keys per user (highest)',
+  keys_per_user: 'API keys (most of any user)',
   export_mib: 'Files of exports and imports (MiB)',
   unfinished_exports: 'Unfinished exports',
   unfinished_imports: 'Unfinished imports',

@@ -22,6 +22,7 @@ function isPaused(element) {
   )
 }
 
+const NO_CONNECTION = 'No connection.'
 const STALE_AFTER_MS = 30_000
 let updatedAt = Date.now()
 
@@ -40,10 +41,10 @@ for (const name of ['htmx:error', 'htmx:response:error'])
   document.addEventListener(name, ({ detail: { ctx } }) => {
     if (!ctx) return
     if (isPeriodic(ctx))
-      return showStale('This page is not up to date: the server does not respond.')
+      return showStale(navigator.onLine ? 'The server does not respond.' : NO_CONNECTION)
     announce(
       'bad',
-      navigator.onLine ? 'This did not load. Try again.' : 'No connection. Try again.',
+      navigator.onLine ? 'This did not load. Try again.' : `${NO_CONNECTION} Try again.`,
     )
   })
 

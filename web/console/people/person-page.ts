@@ -154,7 +154,7 @@ function membershipActions(person: Person, now: Date): Content[] {
         control: withdrawButton(person),
       }),
     actionRow({
-      text: 'Signs them out, and refuses their API keys. Their data stays.',
+      text: 'Signs them out and disables their API keys. Their data stays.',
       control: deactivateButton(person),
     }),
   ]

@@ -103,6 +103,10 @@ async function conflictPage(
 ): Promise<PageResult> {
   const item = await findRecord(visit, resource, visit.params.record ?? '')
   if (!item) return visit.ctx.throw(404)
+  const to = resourcePath(resource, item.id)
+  // The form was sent before, and its response got lost.
+  if (changed.every((field) => matchesValue(draft, field, item[field.path])))
+    return redirect(to, 'Changes saved.')
   const merged = startDraft(fields, item)
   for (const field of changed) copyField(merged, draft, field)
   const form = await loadForm(visit, resource.change ?? {}, merged, item)

@@ -3,7 +3,7 @@ import type { Bucket, Traffic } from '../../../records/reports/traffic.ts'
 import { HOUR_MS, MINUTE_MS } from '../../../records/time-units.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { meter, type Series, sparkline, stackedBars, sum } from '../charts.ts'
-import { count, counted, duration } from '../format.ts'
+import { count, counted, percentileDuration } from '../format.ts'
 import { card, empty, numberColumn, type Stat, stats, table } from '../ui.ts'
 import { requestsPath } from './request-query.ts'
 import { lookUpOperation, operationName, statusLabel } from './request-row.ts'
@@ -44,11 +44,11 @@ export function trafficStats(traffic: Traffic, bucketMs: number): Html {
       requests: `${requestRate(traffic, bucketMs)} per minute`,
       errors: counted(countErrors(traffic), 'request'),
     }),
-    { label: 'Median duration', value: durations ? duration(durations.p50) : '–' },
+    { label: 'Median duration', value: durations ? percentileDuration(durations.p50) : '–' },
     {
       label: 'p95 duration',
-      value: durations ? duration(durations.p95) : '–',
-      note: durations && `p99 ${duration(durations.p99)}`,
+      value: durations ? percentileDuration(durations.p95) : '–',
+      note: durations && `p99 ${percentileDuration(durations.p99)}`,
     },
   ])
 }

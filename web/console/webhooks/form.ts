@@ -27,7 +27,7 @@ import {
 import { replace } from '../htmx.ts'
 import { label } from '../records/labels.ts'
 import type { ConsoleConfig } from '../services.ts'
-import { code, withCode } from '../ui.ts'
+import { facts, withCode } from '../ui.ts'
 
 /** The fields as the user typed them. */
 export interface WebhookInput {
@@ -225,11 +225,21 @@ function eventsField(chosen: string[], problem: string | undefined): Html {
       ([resource, types]) => html`<fieldset class="event-group">
         <legend>${label(resource)}</legend>
         <div>
-          ${types.map(({ name, description }) =>
-            choiceInput({ value: name, label: code(name), hint: withCode(description) }, input),
-          )}
+          ${types.map(({ name }) => choiceInput({ value: name, label: shortName(name) }, input))}
         </div>
       </fieldset>`,
     )}
+    ${eventMeanings}
   </fieldset>`
 }
+
+/** The legend of the group shows the part before the dot. Screen readers get the whole name. */
+function shortName(name: string): Html {
+  const [resource, verb] = name.split('.')
+  return html`<code><span class="visually-hidden">${resource}.</span>${verb}</code>`
+}
+
+const eventMeanings = html`<details class="event-meanings">
+  <summary>When each event is sent</summary>
+  ${facts(Object.values(eventTypes).map(({ name, description }) => [name, withCode(description)]))}
+</details>`

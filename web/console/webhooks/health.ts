@@ -1,14 +1,16 @@
 /** Shows the health of a webhook. */
+import type { Outcome } from '../../../records/attempt.ts'
 import {
   findWebhookHealth,
   type HealthState,
   type Undelivered,
   type WebhookHealth,
 } from '../../../records/reports/webhook-health.ts'
+import { DAY_MS } from '../../../records/time-units.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { type Series, smallBars, sum } from '../charts.ts'
-import { count, counted, formatMoment } from '../format.ts'
+import { count, counted, formatDay, formatMoment } from '../format.ts'
 import { canManageWebhooks, type Visit } from '../page.ts'
 import { formatPercent } from '../requests/request-figures.ts'
 import { actionForm, NO_VALUE, pill, type Tone, timeElement } from '../ui.ts'
@@ -54,6 +56,12 @@ export function isInTrouble({ state, isDisabledByService }: WebhookHealth): bool
   return state === 'failing' || isDisabledByService
 }
 
+/** The webhooks with the lowest rank come first in the list. */
+export function troubleRank(health: WebhookHealth | undefined): number {
+  if (health && isInTrouble(health)) return 0
+  return health?.state === 'degraded' ? 1 : 2
+}
+
 /** The alert on the page of a webhook that is failing or disabled. Without an alert, the element is
  *  empty, so that an alert can appear while the page is open. */
 export function healthAlert(visit: Visit, webhook: Webhook, health: WebhookHealth): Html {
@@ -87,16 +95,28 @@ function outageText(since: number | null): Content {
 function failingAlert({ config, now }: Visit, health: WebhookHealth): Html {
   const { failingSince, failures, lastAttempt, lastSuccessAt, undelivered } = health
   const days = config.disableWebhooksAfterDays
+  const disabledOn = days === 0 ? 0 : (failingSince ?? 0) + days * DAY_MS
   return html`<aside class="note bad banner" aria-label="Failing">
     <strong>Failing since ${moment(failingSince)}.</strong>
     <span>
-      The last ${counted(failures, 'attempt')} failed, the last one with
-      ${lastAttempt && attemptResult(lastAttempt)}.
+      ${counted(failures, 'attempt')} in a row failed, most recently with
+      ${lastAttempt && failureName(lastAttempt)}.
       ${lastSuccessAt !== null && html`The last success was ${timeElement(lastSuccessAt, now)}.`}
       ${waitingText(undelivered)}
-      ${days > 0 && `Muster disables the webhook after ${counted(days, 'day')} without a success.`}
+      ${disabledOn > now.getTime() && `It will be disabled on ${formatDay(disabledOn)} if nothing gets through.`}
     </span>
   </aside>`
+}
+
+const FAILURE_NAMES: Partial<Record<Outcome, string>> = {
+  timeout: 'a timeout',
+  unreachable: 'no response',
+  invalid_response: 'an invalid response',
+  blocked: 'a blocked request',
+}
+
+function failureName(attempt: NonNullable<WebhookHealth['lastAttempt']>): Content {
+  return FAILURE_NAMES[attempt.outcome] ?? attemptResult(attempt)
 }
 
 /** `21 Nov 14:30 UTC`. */
@@ -108,8 +128,8 @@ function waitingText(undelivered: Undelivered): string {
   const { retrying, pending, countedUpTo } = undelivered
   const waiting = retrying + pending
   if (waiting === 0) return ''
-  const noun = waiting === 1 ? 'delivery waits' : 'deliveries wait'
-  return `${limitedCount(waiting, countedUpTo)} ${noun} for the next attempt.`
+  const noun = waiting === 1 ? 'delivery is' : 'deliveries are'
+  return `${limitedCount(waiting, countedUpTo)} ${noun} waiting.`
 }
 
 export function attemptSeries(hours: WebhookHealth['hours']): Series[] {

@@ -7,7 +7,7 @@ import type { Webhook } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { filterForm } from '../filter-form.ts'
 import { formStatus, hasErrors, selectField, textField } from '../form-fields.ts'
-import { duration } from '../format.ts'
+import { percentileDuration } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import { TROUBLED_WEBHOOKS_ID } from '../navigation.ts'
 import {
@@ -114,7 +114,7 @@ function healthStrip({ id }: Webhook, health: WebhookHealth, now: Date): Html {
       value: lastAttempt ? attemptResult(lastAttempt) : '–',
       note: lastAttempt && [
         timeElement(lastAttempt.at, now),
-        p95Ms !== null && `, p95 duration ${duration(p95Ms)}`,
+        p95Ms !== null && `, p95 duration ${percentileDuration(p95Ms)}`,
       ],
     },
     {

@@ -2,7 +2,7 @@
 import { findWebhookHealth, type WebhookHealth } from '../../../records/reports/webhook-health.ts'
 import { listWebhooks, readableUrl, type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { duration, formatMoment } from '../format.ts'
+import { formatMoment, percentileDuration } from '../format.ts'
 import {
   type ConsolePage,
   canManageWebhooks,
@@ -23,7 +23,14 @@ import {
   twoLines,
 } from '../ui.ts'
 import { attemptResult } from './delivery-rows.ts'
-import { attemptBars, healthPill, isInTrouble, limitedCount, succeededShare } from './health.ts'
+import {
+  attemptBars,
+  healthPill,
+  isInTrouble,
+  limitedCount,
+  succeededShare,
+  troubleRank,
+} from './health.ts'
 import { findUnreadableSecrets } from './unreadable-secrets.ts'
 
 export const webhooksRoutes: Route[] = [getFromStandby('/webhooks', isOwnerOrAdmin, webhooksPage)]
@@ -84,7 +91,10 @@ function webhooksTable(
     numberColumn('p95'),
     numberColumn('Waiting'),
   ]
-  const rows = webhooks.map((webhook) => {
+  const rank = ({ id }: Webhook): number =>
+    unreadableSecrets.has(id) ? 0 : troubleRank(health.get(id))
+  const sorted = webhooks.toSorted((one, other) => rank(one) - rank(other))
+  const rows = sorted.map((webhook) => {
     const webhookHealth = health.get(webhook.id)
     return {
       id: `webhook-${webhook.id}`,
@@ -122,7 +132,7 @@ function healthCell(health: WebhookHealth, isSecretUnreadable: boolean): Html {
 }
 
 function p95Cell({ p95Ms }: WebhookHealth): Html {
-  return p95Ms === null ? NO_VALUE : html`<span class="nowrap">${duration(p95Ms)}</span>`
+  return p95Ms === null ? NO_VALUE : html`<span class="nowrap">${percentileDuration(p95Ms)}</span>`
 }
 
 function eventsCell({ eventTypes }: Webhook): Content {
