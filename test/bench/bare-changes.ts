@@ -13,14 +13,15 @@ import { serveCalls } from './child.ts'
 import { sendSigned } from './signed-post.ts'
 
 const CONNECTIONS = 16
-const FLUSH_MS = 100
 const KEY_MS = 24 * 60 * 60_000
 
 export type BareStore = keyof typeof stores
 
-/** One index for each list that a client needs. */
+/** With the indexes for lists by account, the log of a webhook and of an event, and the removal of
+ *  expired keys. */
 const TABLES = `
   create table keys (account_id uuid, key text, response text, expires_at bigint, primary key (account_id, key));
+  create index on keys (expires_at);
   create table participants (id uuid primary key, account_id uuid, full_name text, status text, created_at bigint);
   create index on participants (account_id, id);
   create table events (id uuid primary key, account_id uuid, event_type text, resource_id uuid, created_at bigint);
@@ -28,6 +29,7 @@ const TABLES = `
   create table deliveries (id uuid primary key, account_id uuid, webhook_id uuid, event_id uuid, body bytea,
     state text, attempts integer, created_at bigint, updated_at bigint);
   create index on deliveries (webhook_id, id);
+  create index on deliveries (event_id);
   create table attempts (delivery_id uuid, number integer, started_at bigint, duration_ms integer, status integer,
     primary key (delivery_id, number))`
 
@@ -121,19 +123,6 @@ function keyValues({ accountId }: Endpoint, { key, response }: Change): unknown[
   return [accountId, key, response, Date.now() + KEY_MS]
 }
 
-/** Writes rows in batches, each soon after its first row. */
-function batches<Row>(write: (rows: Row[]) => Promise<unknown>): (row: Row) => void {
-  let rows: Row[] = []
-  const flush = async (): Promise<void> => {
-    const batch = rows
-    rows = []
-    await write(batch)
-  }
-  return (row) => {
-    if (rows.push(row) === 1) setTimeout(flush, FLUSH_MS)
-  }
-}
-
 interface Attempted {
   deliveryId: string
   startedAt: number
@@ -141,25 +130,17 @@ interface Attempted {
   status: number
 }
 
-function storeResults(pool: pg.Pool, results: Attempted[]): Promise<unknown> {
+function storeResult(pool: pg.Pool, attempted: Attempted): Promise<unknown> {
+  const { deliveryId, startedAt, durationMs, status } = attempted
   return pool.query({
-    name: 'results',
-    text: `with result as (
-        select * from unnest($1::uuid[], $2::bigint[], $3::int[], $4::int[])
-          as result (id, started_at, duration_ms, status)
-      ), attempt as (
+    name: 'result',
+    text: `with attempt as (
         insert into attempts (delivery_id, number, started_at, duration_ms, status)
-        select id, 1, started_at, duration_ms, status from result
+        values ($1, 1, $2, $3, $4) returning delivery_id
       )
       update deliveries set state = 'delivered', attempts = 1, updated_at = $5
-      from result where deliveries.id = result.id`,
-    values: [
-      results.map(({ deliveryId }) => deliveryId),
-      results.map(({ startedAt }) => startedAt),
-      results.map(({ durationMs }) => durationMs),
-      results.map(({ status }) => status),
-      Date.now(),
-    ],
+      from attempt where deliveries.id = attempt.delivery_id`,
+    values: [deliveryId, startedAt, durationMs, status, Date.now()],
   })
 }
 
@@ -187,13 +168,11 @@ const calls = {
     const endpoint: Endpoint = { accountId: newId(), webhookId: newId(), url }
     const agent = new Agent({ connections: CONNECTIONS })
     const signingKey = randomUUID()
-    const addResult = batches<Attempted>((results) => storeResults(pool, results))
-
     async function attempt({ deliveryId, body }: Change): Promise<void> {
       const startedAt = Date.now()
       const post = { url: endpoint.url, id: deliveryId, body, key: signingKey }
       const status = await sendSigned(post, agent)
-      addResult({ deliveryId, startedAt, durationMs: Date.now() - startedAt, status })
+      await storeResult(pool, { deliveryId, startedAt, durationMs: Date.now() - startedAt, status })
     }
 
     const app = new Koa().use(async (ctx: Context) => {
