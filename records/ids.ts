@@ -1,9 +1,13 @@
+import { randomFillSync } from 'node:crypto'
 import { NIL, v7 as uuidv7 } from 'uuid'
 
 /** Sorts before all IDs. */
 export const LOWEST_ID: string = NIL
 
-const ZERO_BYTES = new Uint8Array(16)
+const ID_BYTES = 16
+const ZERO_BYTES = new Uint8Array(ID_BYTES)
+/** Bytes for many IDs: a call of the random generator for each ID would take most of its time. */
+const random = { bytes: new Uint8Array(256 * ID_BYTES), used: Number.POSITIVE_INFINITY }
 /** The IDs of a process keep their order when its clock goes back by at most this. */
 const MAX_STEP_BACK_MS = 60_000
 
@@ -22,7 +26,16 @@ export function newId(): string {
     state.lastMs = now
     state.sequence = Math.floor(Math.random() * 2 ** 31)
   } else state.sequence++
-  return uuidv7({ msecs: state.lastMs, seq: state.sequence })
+  return uuidv7({ msecs: state.lastMs, seq: state.sequence, random: randomBytes() })
+}
+
+function randomBytes(): Uint8Array {
+  if (random.used >= random.bytes.length) {
+    randomFillSync(random.bytes)
+    random.used = 0
+  }
+  random.used += ID_BYTES
+  return random.bytes.subarray(random.used - ID_BYTES, random.used)
 }
 
 /** When an ID was created, in epoch milliseconds. RFC 9562 §5.7: the first 48 bits of a UUIDv7. */
