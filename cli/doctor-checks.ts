@@ -183,7 +183,7 @@ export async function checkSchema({ db }: Installation): Promise<Findings> {
   if (db.dialect === 'postgres' && missingSearches.length === 0 && !(await canIndexAllScripts(db)))
     findings.push(
       warning(
-        'The database has the locale C: searches in other scripts than Latin read all records of an account.',
+        'The database has the locale C: searches for letters other than a to z read all records of an account.',
         'Choose another locale: see "Search" in docs/operations.md.',
       ),
     )

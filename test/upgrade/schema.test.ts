@@ -105,7 +105,7 @@ describe('the schema', () => {
   })
 
   test.runIf(dialect === 'postgres')(
-    'without the extension for searches: doctor warns, and serve starts',
+    'without the extension for searches: doctor warns, and serve starts, also with indexes of the operator',
     async () => {
       await using database = await newMusterDatabase()
       await database.run('migrate')
@@ -117,6 +117,11 @@ describe('the schema', () => {
           /^warning +schema +Searches read .* lacks index jobs_search, index participants_search\.\n.*"Search" in docs/m,
         ),
       ])
+      await database.execute(
+        'create extension pg_trgm',
+        'create index jobs_search on jobs using gin (search_text gin_trgm_ops)',
+      )
+      expect((await database.run('doctor')).stdout).toContain('lacks index participants_search.')
       const { ready } = await database.serve()
       await until('ready', async () => (await fetch(`${ready.url}/readyz`)).status === 200)
     },
