@@ -36,7 +36,7 @@ const STYLESHEETS = [
   'webhooks-media',
 ]
 
-const SCRIPTS = ['console', 'times', 'announce', 'submit', 'live']
+const SCRIPTS = ['console', 'times', 'announce', 'submit', 'live', 'combobox']
 
 export function readConsoleAssets(): Assets {
   const files = readAssets(ROOT, {

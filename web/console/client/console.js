@@ -1,4 +1,5 @@
 /** Browser behaviour of the console: copying, showing passwords, live times, chart tooltips. */
+import './combobox.js'
 import './live.js'
 import './submit.js'
 import { relative, remaining } from './times.js'

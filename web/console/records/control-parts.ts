@@ -33,8 +33,8 @@ export function fieldOptions(field: FormField, context: ControlContext): FieldOp
  *  format, the limits and `storedValueNote`. */
 export function fieldHint(field: FormField, context: ControlContext): Content {
   const { schema, kind } = field
-  // These need no hint: currencies have names, and an amount is shown in the currency's own unit.
-  const explainsItself = kind === 'amount' || hasCurrencies(schema)
+  // These need no hint: the form shows names of currencies and records, and how it reads an amount.
+  const explainsItself = ['amount', 'reference'].includes(kind) || hasCurrencies(schema)
   const { description, maxLength, minimum, maximum } = explainsItself ? {} : schema
   const sentences = [
     field.hint ?? description,
@@ -69,7 +69,12 @@ export function errorLine({ path }: FormField, { errors }: ControlContext): Cont
 /** A button that applies the action to the form and renders it again, without saving. */
 export function formButton(
   { to }: ControlContext,
-  { action, value, style = '' }: { action: FormAction; value: string; style?: string },
+  {
+    action,
+    value,
+    style = '',
+    attributes,
+  }: { action: FormAction; value: string; style?: string; attributes?: Content },
   text: Content,
 ): Html {
   return html`<button
@@ -77,6 +82,7 @@ export function formButton(
     name="${actionName(action)}"
     value="${value}"
     formnovalidate
+    ${attributes}
     ${replace(FORM_ID, { path: `/console${to}`, method: 'post' })}
   >${text}</button>`
 }

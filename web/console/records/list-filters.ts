@@ -5,11 +5,13 @@ import type { Resource } from '../../../generated/resources.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { filterForm } from '../filter-form.ts'
 import { addChoice, type FieldOptions, selectField, textField } from '../form-fields.ts'
+import { capital } from '../format.ts'
+import { hiddenInput } from '../ui.ts'
 import { shownName } from './amounts.ts'
 import { multiSelectField, optionsOf, timeField } from './controls.ts'
 import { toLocal } from './field-values.ts'
 import { toFormField } from './fields.ts'
-import { label } from './labels.ts'
+import { label, noun } from './labels.ts'
 import {
   filterParameter,
   filtersIn,
@@ -108,8 +110,7 @@ function filterField({ name, description, schema }: Filter, context: FilterConte
   }
 }
 
-/** An input for an ID, labelled with the record's name. If the user typed a name, lists the records
- *  that were found. */
+/** The name of the chosen record, or an input for a name. Lists the records with a typed name. */
 function referenceField(
   name: string,
   options: FieldOptions,
@@ -117,17 +118,25 @@ function referenceField(
 ): Html {
   const referenced = referencedResource(name)
   if (!referenced) return textField(options)
-  const item = findKnownRecord(known, name, options.value ?? '')
-  const labelHint = (item && recordName(referenced, item)) ?? 'name or ID'
-  const label = html`${fieldLabel(name)} <small>${labelHint}</small>`
-  const to = (id: string): string =>
+  const to = (id?: string): string =>
     `/console${resourcePath(resource)}${queryText(withValue(pairs, filterParameter(name), id))}`
+  const label = fieldLabel(name)
+  const item = findKnownRecord(known, name, options.value ?? '')
+  if (item)
+    return html`<fieldset class="field">
+      <legend>${label}</legend>
+      <div class="chosen">
+        ${hiddenInput(options.name, item.id)}
+        <span>${recordName(referenced, item) ?? capital(noun(referenced))}</span>
+        <a class="button quiet" href="${to()}" aria-label="Clear ${label}">Clear</a>
+      </div>
+    </fieldset>`
   const choices = suggestions[name]?.items.map(
     (one) => html`<li><a href="${to(one.id)}">${recordName(referenced, one) ?? one.id}</a></li>`,
   )
   const list = choices && choices.length > 0 && html`<div class="found"><ul>${choices}</ul></div>`
   return html`<div>
-    ${textField({ ...options, label })}
+    ${textField({ ...options, label, placeholder: 'Search by name' })}
     ${list}
   </div>`
 }

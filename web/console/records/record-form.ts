@@ -1,4 +1,5 @@
 /** The form that creates or updates a record. */
+import { validate as isUuid } from 'uuid'
 import { type Html, html } from '../../shared/html.ts'
 import { type Errors, formNote } from '../form-fields.ts'
 import { button, buttonLink, hiddenInput, note } from '../ui.ts'
@@ -9,6 +10,7 @@ import type { FormField } from './field.ts'
 import { groupFields } from './fields.ts'
 import { FORM_ID, type RecordForm } from './form-context.ts'
 import { label } from './labels.ts'
+import { canViewResource, referencedResource } from './resources.ts'
 
 export function recordForm(form: RecordForm): Html {
   const { to, cancel, submit, fields, hidden = {} } = form
@@ -36,10 +38,8 @@ export function recordForm(form: RecordForm): Html {
 
 /** Sentences that begin with the label of their field. `otherErrors` belong to no field of the
  *  form. */
-function errorSentences({ fields, draft, errors = {} }: RecordForm): {
-  errors: Errors
-  otherErrors: string[]
-} {
+function errorSentences(form: RecordForm): { errors: Errors; otherErrors: string[] } {
+  const { fields, draft, errors = {} } = form
   const all = fields.flatMap((field) => withParts(field, draft))
   const byPath: Errors = Object.create(null)
   const otherErrors: string[] = []
@@ -47,11 +47,26 @@ function errorSentences({ fields, draft, errors = {} }: RecordForm): {
     const field = innermostField(all, key)
     if (!field) otherErrors.push(...messages.map((message) => `${label(key)} ${message}`))
     else {
-      const sentences = messages.map((message) => `${subjectOf(field, key)} ${message}`)
+      const sentences = isUnchosen(field, form)
+        ? [`Choose a ${formLabel(field).toLowerCase()} from the list.`]
+        : messages.map((message) => `${subjectOf(field, key)} ${message}`)
       byPath[field.path] = [...(byPath[field.path] ?? []), ...sentences]
     }
   }
   return { errors: byPath, otherErrors }
+}
+
+/** Whether the user typed a name, but chose no record. */
+function isUnchosen({ kind, name, path }: FormField, { user, draft }: RecordForm): boolean {
+  const resource = referencedResource(name)
+  const text = draft.get(path) ?? ''
+  return (
+    kind === 'reference' &&
+    resource !== undefined &&
+    canViewResource(user, resource) &&
+    text !== '' &&
+    !isUuid(text)
+  )
 }
 
 /** The field and all fields inside it. */

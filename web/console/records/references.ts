@@ -7,6 +7,7 @@ import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import type { Visit } from '../page.ts'
 import { shortId } from '../ui.ts'
+import { noun } from './labels.ts'
 import {
   canViewResource,
   type Item,
@@ -88,12 +89,13 @@ export function findKnownRecord(known: KnownRecords, name: string, id: string): 
   return resource && known.get(keyOf(resource, id))?.item
 }
 
-/** A link with the name of the record, or with the ID of a record without a name. Only the ID if
- *  the record is not known. */
+/** A link with the name of the record, or with the ID of a record without a name. No link if the user
+ *  may not view the record. */
 export function referenceLink(known: KnownRecords, name: string, id: string): Html {
   const resource = referencedResource(name)
   const item = findKnownRecord(known, name, id)
-  if (!resource || !item) return html`<code title="${id}">${shortId(id)}</code>`
+  if (!resource || !item)
+    return html`<span class="muted" title="${id}">Hidden ${resource ? noun(resource) : 'record'}</span>`
   const text = recordName(resource, item) ?? html`<code>${shortId(id)}</code>`
   return html`<a href="/console${resourcePath(resource, id)}">${text}</a>`
 }
@@ -144,9 +146,9 @@ export async function searchRecords(
   return { resource, items: matching.slice(0, MAX_CHOICES), total: matching.length }
 }
 
-/** Tells records with the same name apart: the first text besides the name, or the short ID if
- *  there is none. */
-export function distinguishingText(resource: Resource, item: Item): Content {
+/** Tells `item` apart from others with the same name: the first text besides the name. Without such a
+ *  text, the short ID if one of `items` has the same name. */
+export function distinguishingText(resource: Resource, item: Item, items: Item[]): Content {
   const name = nameField(resource)
   const isText = (schema: Schema): boolean =>
     schema.type === 'string' && !schema.format && !schema.enum
@@ -154,5 +156,7 @@ export function distinguishingText(resource: Resource, item: Item): Content {
     .filter(([field, schema]) => field !== name && isText(schema))
     .map(([field]) => item[field])
     .find((text) => typeof text === 'string' && text !== '')
-  return value === undefined ? shortId(item.id) : String(value)
+  if (value !== undefined) return String(value)
+  const sameName = items.filter((one) => recordName(resource, one) === recordName(resource, item))
+  return sameName.length > 1 && shortId(item.id)
 }
