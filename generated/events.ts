@@ -17,7 +17,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   'participant.created': {
     name: 'participant.created',
     summary: 'A participant was created.',
-    description: 'Sent once for each new participant, whether the API or the web interface created it.',
+    description: 'Sent once for each new participant.',
     resourceType: 'participant',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {
@@ -56,7 +56,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   'task.created': {
     name: 'task.created',
     summary: 'A task was created.',
-    description: 'Sent once for each new task, whether the API or the web interface created it.',
+    description: 'Sent once for each new task.',
     resourceType: 'task',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {
@@ -108,7 +108,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   'job.created': {
     name: 'job.created',
     summary: 'A job was created.',
-    description: 'Sent once for each new job, whether the API or the web interface created it.',
+    description: 'Sent once for each new job.',
     resourceType: 'job',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {

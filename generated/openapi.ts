@@ -4232,7 +4232,7 @@ export interface components {
                  *       "data": [
                  *         {
                  *           "name": "participant.created",
-                 *           "description": "Sent once for each new participant, whether the API or the web interface created it.",
+                 *           "description": "Sent once for each new participant.",
                  *           "resource_type": "participant",
                  *           "data_schema": {
                  *             "type": "array",

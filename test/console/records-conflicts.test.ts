@@ -117,6 +117,20 @@ describe('concurrent updates', () => {
     expect(mainText(conflict.text)).toContain('Now stored: {"grade":2}')
   })
 
+  it('the same form again, because its response got lost: the changes are saved, once', async () => {
+    const { client, visits } = await newOwner(app)
+    const record = await newParticipant(client, { email: 'ada@example.com' })
+    const edit = `/records/participants/${record.id}/edit`
+    const form = mainForm((await visits.get(edit)).text)
+    const sent = withValues(form, { email: 'lovelace@example.com' })
+    expect(await visits.post(edit, sent)).toMatchObject({ status: 303 })
+    expect(mainText((await visits.submit(edit, sent)).text)).toContain('Changes saved.')
+    expect(await eventsAbout(client, record.id)).toEqual([
+      'participant.created',
+      'participant.updated',
+    ])
+  })
+
   it('CONFLICTS has every resource that users can update', () => {
     const updated = resources.filter(({ operations }) => operations.update !== null)
     expect(CONFLICTS.map(({ slug }) => slug).toSorted()).toEqual(

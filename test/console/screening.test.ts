@@ -66,6 +66,10 @@ it.each(QUESTIONS)(
 
 const INVALID: { input: Values; error: string }[] = [
   { input: { operator: 'at_least', expected: 'five' }, error: 'Expected must be a number.' },
+  {
+    input: { operator: 'equals', expected: '' },
+    error: 'Expected is empty. Enter it, or choose Yes or No.',
+  },
   { input: { operator: 'at_most', expected: '' }, error: 'Expected is required.' },
   { input: { operator: 'one_of', expected: '\r\n' }, error: 'Expected is required.' },
   {

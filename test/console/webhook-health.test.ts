@@ -11,7 +11,7 @@ import { assertReadable } from '../browser.ts'
 import { until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER, newEvents } from '../webhooks/harness.ts'
-import { figuresOf, mainForm, mainText } from './forms.ts'
+import { figuresOf, mainForm, mainText, tableOf } from './forms.ts'
 import { loadWebhook, newWebhookAdmin } from './hooks.ts'
 import { newSite, SCREENS } from './site.ts'
 import { visitor } from './visitors.ts'
@@ -195,6 +195,30 @@ describe('webhook health', () => {
     expect(mainText(list.text)).toMatch(/95.00 %/)
     const stranger = await newWebhookAdmin(app)
     expect(await findWebhookHealth(stranger.scope, [id], new Date())).toEqual(new Map())
+  })
+
+  it('an endpoint that hangs: is first in the list, and its p95 has no exact value', async () => {
+    const admin = await newWebhookAdmin(app)
+    await admin.subscribe('https://example.com/healthy')
+    const id = await admin.subscribe('https://example.com/hangs')
+    const attempt: CountedAttempt = {
+      accountId: admin.owner.accountId,
+      webhookId: id,
+      endedAt: Date.now(),
+      durationMs: 15_000,
+      outcome: 'timeout',
+      status: null,
+    }
+    await transaction(app.db, (trx) => countAttempts(trx, [attempt, attempt, attempt]))
+    const { text } = await admin.visitor.get('/webhooks')
+    expect(tableOf(text, 'Webhooks').map(([name]) => name)).toEqual([
+      'example.com/hangs',
+      'example.com/healthy',
+    ])
+    expect(mainText(text)).toContain('over 10 s')
+    expect(mainText((await admin.visitor.get(`/webhooks/${id}`)).text)).toMatch(
+      /3 attempts in a row failed, most recently with a timeout\. .* p95 duration over 10 s/,
+    )
   })
 
   it('hostile names and URLs are escaped and do not break the layout', async () => {

@@ -115,14 +115,18 @@ export function scalarKinds({ oneOf = [] }: Schema): ScalarKind[] {
 
 export function readScalar(
   draft: Draft,
-  { path, schema }: FormField,
+  { path, schema, isRequired }: FormField,
   { problems }: ReadContext,
 ): unknown {
   const kinds = scalarKinds(schema)
   const kind = kinds.length === 1 ? kinds[0] : draft.get(kindName(path))
   if (kind === 'true' || kind === 'false') return kind === 'true'
   const text = withLineFeeds(draft.get(path) ?? '')
-  if (text === '') return undefined
+  if (text === '') {
+    if (isRequired && kinds.includes('true'))
+      problems[path] = ['is empty. Enter it, or choose Yes or No.']
+    return undefined
+  }
   if (kind !== 'number') return text
   const value = toNumber(text, schema)
   if (typeof value !== 'number') problems[path] = ['must be a number.']
