@@ -1,5 +1,6 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import type { Db } from '../records/database/open.ts'
+import type { CountRepair } from '../records/record-counts.ts'
 import type { Config } from '../server/config.ts'
 import { type Findings, type NamedFinding, runCheck, warning } from './doctor-findings.ts'
 import { examples, formatTable, type Output, type Shell } from './shell.ts'
@@ -13,20 +14,32 @@ export function addCommand(program: Command, shell: Shell): void {
     .description(
       'Check the installation: configuration, database, clock, schema, secret key, connections, disk and ' +
         'pending work. Each warning and problem says what to do. The service may run meanwhile. Only ' +
-        '--confirm-clock changes anything. The exit status is 1 if there is a problem.',
+        '--confirm-clock and --counts change anything. The exit status is 1 if there is a problem.',
     )
     .option(
       '--confirm-clock',
       'confirm that the time is right, so that the service deletes outdated rows again',
     )
+    .addOption(
+      new Option(
+        '--counts',
+        'count the records of all accounts, and correct the totals that lists show',
+      ).conflicts('confirmClock'),
+    )
     .addHelpText(
       'after',
-      examples('muster doctor', 'muster doctor --json', 'muster doctor --confirm-clock'),
+      examples(
+        'muster doctor',
+        'muster doctor --json',
+        'muster doctor --confirm-clock',
+        'muster doctor --counts',
+      ),
     )
     .action(
-      shell.action(({ confirmClock = false }: { confirmClock?: boolean }) =>
-        confirmClock ? confirmTime(shell) : checkInstallation(shell),
-      ),
+      shell.action(({ confirmClock, counts }: { confirmClock?: boolean; counts?: boolean }) => {
+        if (confirmClock) return confirmTime(shell)
+        return counts ? correctCounts(shell) : checkInstallation(shell)
+      }),
     )
 }
 
@@ -40,6 +53,26 @@ function confirmTime(shell: Shell): Promise<Output> {
       text:
         `The time ${time.toISOString()} is confirmed. ` +
         'Running nodes delete outdated rows again within an hour.',
+    }
+  })
+}
+
+function correctCounts(shell: Shell): Promise<Output> {
+  return shell.withDatabase(async ({ db }): Promise<Output> => {
+    const { listAccountIds } = await import('../records/accounts.ts')
+    const { repairCounts } = await import('../records/record-counts.ts')
+    const { countNoun } = await import('../records/references.ts')
+    const accountIds = await listAccountIds(db.read)
+    const corrected: CountRepair[] = []
+    for (const id of accountIds) corrected.push(...(await repairCounts(db, id)))
+    const counted = `Counted the records of ${countNoun(accountIds.length, 'account')}. `
+    const rows = corrected.map((repair) => Object.values(repair).map(String))
+    return {
+      document: { accounts: accountIds.length, corrected },
+      text:
+        rows.length === 0
+          ? `${counted}All totals are right.`
+          : `${counted}Corrected:\n${formatTable(['ACCOUNT', 'TABLE', 'VALUE', 'DIFFERENCE'], rows)}`,
     }
   })
 }

@@ -51,7 +51,7 @@ const STEPS: [table: string, remove: RemoveBatch][] = [
 ]
 
 /** The tables with rows of an account, without `accounts` itself. */
-export const ERASED_TABLES = [...STEPS.map(([table]) => table), 'attempts']
+export const ERASED_TABLES = [...STEPS.map(([table]) => table), 'attempts', 'record_counts']
 
 /** Removes the rows and then the account. Each batch is committed with the progress, so after a
  *  crash the next call continues. Stops when `signal` aborts. */
@@ -83,6 +83,8 @@ async function removeAccount(db: Db, id: string, now: Date): Promise<void> {
     let removed = 0
     for (const [, remove] of STEPS)
       for (let rows = await remove(trx, id); rows > 0; rows = await remove(trx, id)) removed += rows
+    // After the records that they count. They do not count as removed rows.
+    await trx.sql('record_counts').where({ account_id: id }).delete()
     removed += await deleteAccountRow(trx, id)
     await addRemovedRows(trx.sql, id, removed)
     await completeAccountDeletion(trx.sql, id, now)

@@ -15,6 +15,7 @@ import type { Scope } from './database/scope.ts'
 import { type Condition, idIn, select } from './database/statements.ts'
 import { LOWEST_ID } from './ids.ts'
 import { findRow, withStoredIds } from './references.ts'
+import { countList, findWalk } from './walks.ts'
 
 /** How the records of a table are read and listed. */
 export interface Listing<Row, Item> {
@@ -113,22 +114,16 @@ export async function listPage<Row, Item>(
   const where = await matching(scope, listing, filters)
   const isSynchronised = 'created_from' in operation.filters
   const completeUntil = isSynchronised ? await scope.findCompleteUntil?.() : undefined
-  // Only the unfiltered count is a named statement, whose plan PostgreSQL keeps per connection. A
-  // plan that returns rows would fail after a migration that changes the columns.
-  const name = Object.keys(filters).length === 0 ? `count_${listing.table}` : undefined
-  const [[counted], rows] = await Promise.all([
-    select<{ total: number }>(
-      scope.sql,
-      `select count(*) as total from ${listing.table} where ${where.sql}`,
-      where.bindings,
-      name,
-    ),
+  const list = { table: listing.table, filters, where, sorts, size }
+  const walk = await findWalk(scope, list, number > 1 && after === undefined)
+  const [total, rows] = await Promise.all([
+    countList(scope, list, walk),
     // One row more than the page has: whether there is a next page does not depend on the count,
     // which may be of another moment.
     selectRows(scope, listing, {
       where,
       sorts,
-      after,
+      after: after ?? walk?.starts.get(number),
       limit: size + 1,
       offset: (number - 1) * size,
       isLate: isSynchronised && sorts.length === 0 && Object.keys(filters).some(isLowerBound),
@@ -136,12 +131,14 @@ export async function listPage<Row, Item>(
   ])
   const onPage = rows.slice(0, size)
   const last = rows.length > size ? onPage.at(-1) : undefined
-  const cursor =
-    last && writeCursor(operation, query, { page: number, ...valuesOf(last, sorts.map(fieldOf)) })
+  const position = last && valuesOf(last, sorts.map(fieldOf))
+  const cursor = position && writeCursor(operation, query, { page: number, ...position })
+  // The number in a cursor may be that of another page meanwhile.
+  if (position && after === undefined) walk?.starts.set(number + 1, position)
   return {
     data: await embed(scope, listing, onPage.map(listing.fromRow), query.include),
     meta: {
-      ...pageMeta(operation, { number, size, total: Number(counted?.total), cursor }),
+      ...pageMeta(operation, { number, size, total, cursor }),
       complete_until: toNullableTimestamp(completeUntil ?? null),
     },
   }
@@ -172,7 +169,7 @@ interface RowSelection {
   sorts: string[]
   limit: number
   /** Selects the rows after this one. */
-  after: Position | undefined
+  after: Pick<Position, 'values' | 'id'> | undefined
   /** Without `after`: the number of rows to skip. */
   offset: number
   /** Without sorts: whether the rows may be the last ones of the order. IDs increase with time. */
@@ -189,10 +186,9 @@ async function selectRows<Row, Item>(
   { where, sorts, limit, after, offset, isLate }: RowSelection,
 ): Promise<Row[]> {
   const { table } = listing
-  const text = (condition: string): string => `select ${columnsOf(listing)} from ${table}
-    where ${condition}
-    order by ${order(listing, sorts)}
-    limit ?`
+  const orderBy = `order by ${order(listing, sorts)}`
+  const text = (condition: string): string =>
+    `select ${columnsOf(listing)} from ${table} where ${condition} ${orderBy} limit ?`
   if (after === undefined && isLate && dialect === 'postgres') {
     // PostgreSQL expects matches everywhere in the order, and would read all rows before the first one.
     // With `offset 0`, it finds the IDs of all matches by the index of the time, and sorts them.
@@ -201,8 +197,19 @@ async function selectRows<Row, Item>(
     const condition = `${table}.account_id = ? and ${table}.id in (${ids})`
     return select(sql, text(condition), [accountId, ...where.bindings, limit, offset, limit])
   }
+  if (after === undefined && offset === 0)
+    return select(sql, text(where.sql), [...where.bindings, limit])
   if (after === undefined)
-    return select(sql, `${text(where.sql)} offset ?`, [...where.bindings, limit, offset])
+    // Skips entries of an index, which takes a tenth of the time of skipping rows. With a `cross join`, SQLite
+    // begins with the IDs.
+    return select(
+      sql,
+      `select ${columnsOf(listing)}
+       from (select ${table}.id from ${table} where ${where.sql} ${orderBy} limit ? offset ?) as page
+       cross join ${table}
+       where ${table}.account_id = ? and ${table}.id = page.id ${orderBy}`,
+      [...where.bindings, limit, offset, accountId],
+    )
   const rows: Row[] = []
   for (const range of rangesAfter(listing, sorts, after)) {
     if (rows.length === limit) break

@@ -189,6 +189,7 @@ export const permanentTables: Record<string, string> = {
   delivery_pauses: 'At most one row',
   leases: 'One row for each kind of work that one node does for all nodes',
   migrations: 'One row for each migration',
+  record_counts: 'A few rows for each account and kind of record; deleted with the account',
   secret_keys: 'The check values of at most two keys',
   webhook_health: 'Deleted with the webhook',
   worker_sessions:

@@ -64,8 +64,8 @@ export async function assertSchema(db: Db): Promise<string[]> {
   return difference.additional
 }
 
-/** Definitions by name. A table that `other` lacks is listed without its columns, keys and
- *  indexes. */
+/** Definitions by name. A table that `other` lacks is listed without its columns, keys,
+ *  indexes and triggers. */
 function namedObjects(schema: DatabaseSchema, other: DatabaseSchema): Map<string, string> {
   const objects = Object.entries(schema).flatMap(([table, contents]) => [
     [`table ${table}`, ''] as const,
@@ -74,13 +74,14 @@ function namedObjects(schema: DatabaseSchema, other: DatabaseSchema): Map<string
   return new Map(objects)
 }
 
-function namedContents(table: string, { columns, keys, indexes }: TableSchema) {
+function namedContents(table: string, { columns, keys, indexes, triggers = {} }: TableSchema) {
   const named = (objects: Record<string, string>, prefix: string) =>
     Object.entries(objects).map(([name, sql]) => [prefix + name, sql] as const)
   return [
     ...named(columns, `column ${table}.`),
     ...named(keys, `key ${table}.`),
     ...named(indexes, 'index '),
+    ...named(triggers, `trigger ${table}.`),
   ]
 }
 

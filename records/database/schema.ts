@@ -14,8 +14,10 @@ export interface TableSchema {
    *  key as `primary`, and foreign keys by column; unique keys are in `indexes`. */
   keys: Record<string, string>
   /** SQL by name, with the predicate. Leaves out the indexes of `keys`. On SQLite also the table that
-   *  is the index for searches, and its triggers. */
+   *  is the index for searches. */
   indexes: Record<string, string>
+  /** SQL by name. Undefined: none. */
+  triggers?: Record<string, string>
 }
 
 /** Tables by name. */
@@ -36,9 +38,13 @@ const SQLITE_CATALOGUE = `
       order by name)) as keys,
     (select json_group_object(name, sql) from (
       select name, sql from sqlite_schema
-      where type in ('index', 'trigger') and tbl_name = tables.name and sql is not null
+      where type = 'index' and tbl_name = tables.name and sql is not null
         or name = tables.name || '_search'
-      order by name)) as indexes
+      order by name)) as indexes,
+    (select json_group_object(name, sql) from (
+      select name, sql from sqlite_schema
+      where type = 'trigger' and tbl_name = tables.name
+      order by name) having count(*) > 0) as triggers
   from pragma_table_list as tables
   where schema = 'main' and type = 'table' and name not like 'sqlite\\_%' escape '\\'
   order by name`
@@ -60,7 +66,11 @@ const POSTGRES_CATALOGUE = `
         order by indexes.relname)
       from pg_index join pg_class as indexes on indexes.oid = indexrelid
       where indrelid = tables.oid and indisvalid
-        and not exists (select 1 from pg_constraint where conindid = indexrelid)) as indexes
+        and not exists (select 1 from pg_constraint where conindid = indexrelid)) as indexes,
+    (select json_object_agg(tgname,
+        pg_get_triggerdef(oid, true) || case when tgenabled = 'D' then ' disabled' else '' end
+        order by tgname)
+      from pg_trigger where tgrelid = tables.oid and not tgisinternal) as triggers
   from pg_class as tables
   where tables.relnamespace = current_schema()::regnamespace and tables.relkind = 'r'
   order by tables.relname`
@@ -71,6 +81,7 @@ interface CatalogueRow {
   columns: string | Record<string, string> | null
   keys: string | Record<string, string> | null
   indexes: string | Record<string, string> | null
+  triggers: string | Record<string, string> | null
 }
 
 /** The schema that this version of Muster needs. */
@@ -83,9 +94,14 @@ export async function readSchema({ dialect, read }: Db): Promise<DatabaseSchema>
   const catalogue = dialect === 'sqlite' ? SQLITE_CATALOGUE : POSTGRES_CATALOGUE
   const rows = await select<CatalogueRow>(read, catalogue, [])
   return Object.fromEntries(
-    rows.map(({ name, columns, keys, indexes }) => [
+    rows.map(({ name, columns, keys, indexes, triggers }) => [
       name,
-      { columns: parse(columns), keys: parse(keys), indexes: parse(indexes) },
+      {
+        columns: parse(columns),
+        keys: parse(keys),
+        indexes: parse(indexes),
+        ...(triggers !== null && { triggers: parse(triggers) }),
+      },
     ]),
   )
 }

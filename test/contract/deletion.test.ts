@@ -138,8 +138,10 @@ describe('account delete', () => {
       },
     ])
     const rows = Object.values(before).reduce((sum, count) => sum + count, 0)
-    // The suspension has removed the sessions before. The row of the account itself counts, too.
-    expect(deletion.removed_rows).toBe(rows - (before.sessions ?? 0) + 1)
+    // The suspension has removed the sessions before. The row of the account itself counts, too. The counts of
+    // its records do not.
+    const { sessions = 0, record_counts: counts = 0 } = before
+    expect(deletion.removed_rows).toBe(rows - sessions - counts + 1)
     expect(await muster.json(['account', 'list', '--deleted'], options)).toEqual([deletion])
     // A repeated command reports the same.
     expect(await muster.json(['account', 'delete', accountId], options)).toEqual(deletion)

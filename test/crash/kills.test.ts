@@ -7,6 +7,7 @@ import { percentile } from '../bench/result.ts'
 import { type Cluster, type Node, openCluster } from '../chaos/cluster.ts'
 import { until } from '../helpers.ts'
 import { type Receiver, startReceiver } from '../receiver.ts'
+import { readBothCounts } from '../records/record-counts.ts'
 import { create } from './load.ts'
 
 /** `KILLS=20` for a thorough run. */
@@ -169,6 +170,8 @@ test(
     const resources = rows.map(({ resource_id }) => resource_id)
     expect(resources.toSorted()).toEqual(load.created.toSorted())
     expect(rows.filter(({ id }) => !byDelivery.has(id))).toEqual([])
+    const { stored, counted } = await readBothCounts(cluster.db)
+    expect(stored).toEqual(counted)
     // No attempt whose result was stored is repeated: its delivery would have a second attempt.
     expect(rows.filter(({ attempts }) => attempts !== 1)).toEqual([])
     expect(repeated.filter((times) => !areRepeatsOfKills(times, kills))).toEqual([])

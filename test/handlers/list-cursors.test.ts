@@ -97,6 +97,27 @@ test('random changes during a walk → each unchanged record once, and by creati
   )
 })
 
+test('random changes during a walk by number → each page is a part of the list at its time', async () => {
+  await fc.assert(
+    fc.asyncProperty(scenario, fc.boolean(), async ({ tasks, size, steps, ...rest }, isDated) => {
+      const client = await app.newClient()
+      const ids: string[] = []
+      for (const fields of tasks) ids.push((await newTask(client, fields)).id)
+      // The total of a list with this filter is counted, and then remembered.
+      const dated = isDated ? '&filter[created_after]=2026-01-01T00:00:00Z' : ''
+      const query = `${rest.filter}${dated}${rest.sort && `&sort=${rest.sort}`}`
+      for (let page = 1; page <= tasks.length; page++) {
+        const { body } = await client.get(`/tasks?page[size]=${size}&page[number]=${page}${query}`)
+        const whole = (await client.get(`/tasks?page[size]=100${query}`)).body.data
+        expect(body.data).toEqual(whole.slice((page - 1) * size, page * size))
+        expect(body.meta.total).toBe(whole.length)
+        for (const one of steps[page - 1] ?? []) await apply(client, ids, one)
+      }
+    }),
+    { numRuns: 10 },
+  )
+})
+
 test('a loop that completes or deletes each task of its page → all of them', async () => {
   const client = await app.newClient()
   const ids: string[] = []

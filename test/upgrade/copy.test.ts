@@ -8,12 +8,13 @@ import { type Muster, newAccount, newMuster } from '../cli/muster.ts'
 import { startServing } from '../cli/serving.ts'
 import { newDatabase, type TestDatabase, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
+import { readCounts } from '../records/record-counts.ts'
 import { databaseOptions, withDb } from './muster-database.ts'
 import { ENVIRONMENT, populate, startOn } from './populate.ts'
 import { expectArrival, listUndelivered } from './undelivered.ts'
 
 /** Each database has its own rows in these. */
-const NOT_COPIED = ['migrations', 'write_checks', 'leases']
+const NOT_COPIED = ['migrations', 'write_checks', 'leases', 'record_counts']
 /** So many that the test can kill a copy before its end. */
 const MANY_ROWS = 20_000
 
@@ -80,6 +81,9 @@ describe.skipIf(inject('database') !== 'postgres')('copy', () => {
     const before = await withDb(databaseOptions(source), readCopiedRows)
     const after = await withDb(databaseOptions(target), readCopiedRows)
     expect(after).toEqual(before)
+    expect(await withDb(databaseOptions(target), readCounts)).toEqual(
+      await withDb(databaseOptions(source), readCounts),
+    )
     expect(rows).toEqual(
       Object.fromEntries(Object.entries(before).map(([table, { length }]) => [table, length])),
     )

@@ -4,6 +4,7 @@ import type { Db } from '../../records/database/open.ts'
 import { readSchema } from '../../records/database/schema.ts'
 import { newDatabase } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
+import { readBothCounts } from '../records/record-counts.ts'
 import { rowsOf } from './differences.ts'
 import { populate, startOn } from './populate.ts'
 import { readRows } from './rows.ts'
@@ -40,6 +41,8 @@ test.each(listStoredReleases())(
       const rows = rowsOf(release, await readRows(expected.db, schema))
       expect(await readRows(upgraded.db, schema)).toEqual(rows)
       await assertSearchable(upgraded.db)
+      const counts = await readBothCounts(upgraded.db)
+      expect(counts.stored).toEqual(counts.counted)
       undelivered = await listUndelivered(upgraded)
       expect(new Set(undelivered.map(({ state }) => state))).toEqual(
         new Set(['pending', 'retrying']),

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Field } from './fields.ts'
 import { renderFixture } from './fixture.ts'
+import { countedColumn } from './migration.ts'
 import type { Resource } from './resource.ts'
 
 /** A text to insert after the last match of `after`. */
@@ -18,6 +19,7 @@ interface Insertion {
 
 export function insertionsFor(resource: Resource): Insertion[] {
   const { table, type } = resource
+  const counted = countedColumn(resource)
   const removal = resource.delete ? 'Clients and users delete records' : 'Deleted with the account'
   return [
     {
@@ -51,6 +53,16 @@ export function insertionsFor(resource: Resource): Insertion[] {
       text: `'${table}', `,
       task: `add ${table} to RECORD_TABLES`,
     },
+    ...(counted === undefined
+      ? []
+      : [
+          {
+            file: 'records/record-counts.ts',
+            after: /^export const countedColumns: .*\n/gm,
+            text: `  ${table}: '${counted}',\n`,
+            task: `add ${table} to countedColumns`,
+          },
+        ]),
     ...resource.fields.flatMap((field) => deletionChecks(resource, field)),
   ]
 }

@@ -21,8 +21,12 @@ export function renderMigration(resource: Resource): string {
     columns.push(SEARCH_COLUMN)
     indexes.push(`  await createSearchIndex(knex, '${table}')`)
   }
+  const counted = countedColumn(resource)
+  if (counted !== undefined) indexes.push(`  await countChanges(knex, '${table}', '${counted}')`)
+  const imports =
+    (counted === undefined ? '' : COUNT_IMPORT) + (search.length > 0 ? SEARCH_IMPORT : '')
   return `import type { Knex } from 'knex'
-${search.length > 0 ? SEARCH_IMPORT : ''}
+${imports}
 export async function up(knex: Knex): Promise<void> {
 ${constants}  await knex.schema.createTable('${table}', (table) => {
     table.uuid('id').primary()
@@ -36,6 +40,7 @@ ${indexes.join('\n')}
 `
 }
 
+const COUNT_IMPORT = "import { countChanges } from './count-tools.ts'\n"
 const SEARCH_IMPORT = "import { createSearchIndex } from './search-index.ts'\n"
 const SEARCH_COLUMN = "    table.specificType('search_text', textType).notNullable()\n"
 
@@ -63,6 +68,13 @@ export function isNullableColumn({ kind, nullable }: Pick<Field, 'kind' | 'nulla
 function indexedColumns({ fields, filters, sorts }: Resource): string[] {
   const names = [...new Set([...filters.map(fieldOf), ...sorts])]
   return names.filter((name) => !fields.some((field) => field.name === name && field.reference))
+}
+
+/** The column by whose values the records are counted: the first filter by an enumeration. */
+export function countedColumn({ fields, filters }: Resource): string | undefined {
+  const isCounted = ({ kind, nullable, options }: Field): boolean =>
+    options !== undefined && kind === 'text' && !nullable
+  return filters.find((filter) => fields.some((field) => field.name === filter && isCounted(field)))
 }
 
 /** The reference comes first, so the index also finds the records that refer to a given record. */
