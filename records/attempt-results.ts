@@ -1,6 +1,6 @@
 /** Stores the results of attempts and updates their deliveries, for all accounts. */
 import type { Attempt, AttemptWith, SendResult, Trigger } from './attempt.ts'
-import { jsonRows, select } from './database/statements.ts'
+import { idIn, jsonRows, select } from './database/statements.ts'
 import type { Source, Trx } from './database/transaction.ts'
 import type { DeliveryState, FailureReason } from './deliveries.ts'
 import { ATTEMPTS_SCHEDULED } from './due-work.ts'
@@ -119,15 +119,21 @@ export async function storeSuccesses(
   const json = JSON.stringify(rows)
   if (dialect === 'postgres') {
     const columns = ATTEMPT_FIELDS.filter((name) => name !== 'number').join(', ')
+    // With these conditions, even a plan from when the table was small finds the rows by index.
+    const accountIds = new Set(rows.map((row) => row.account_id))
+    const isOwn = idIn(dialect, [...accountIds], 'deliveries.account_id')
+    const deliveryIds = rows.map((row) => row.delivery_id)
+    const isDelivery = idIn(dialect, deliveryIds, 'deliveries.id')
     const inserted = await select(
       sql,
-      `with input as (select * from ${input}), stored as (${markDeliveredSql('input')})
+      `with input as (select * from ${input}),
+         stored as (${markDeliveredSql('input', `${isOwn.sql} and ${isDelivery.sql}`)})
        insert into attempts (number, ${columns})
        select stored.attempts, ${columns}
        from input join stored on stored.id = input.delivery_id
        on conflict do nothing
        returning delivery_id`,
-      [json],
+      [json, ...isOwn.bindings, ...isDelivery.bindings],
       'store_successes',
     )
     return inserted.map(() => AFTER_SUCCESS)
@@ -143,12 +149,13 @@ export async function storeSuccesses(
 }
 
 /** An update to `AFTER_SUCCESS`. `input`: a `from` item with the attempts. */
-function markDeliveredSql(input: string): string {
+function markDeliveredSql(input: string, condition = 'true'): string {
   return `update deliveries
     set state = 'delivered', failure_reason = null, next_attempt_at = null, next_trigger = null,
       attempts = deliveries.attempts + 1, updated_at = input.ended_at, queued_at = null
     from ${input}
     where deliveries.account_id = input.account_id and deliveries.id = input.delivery_id and ${IS_NEW_RESULT}
+      and ${condition}
     returning deliveries.id, deliveries.attempts`
 }
 

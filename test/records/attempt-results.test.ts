@@ -1,8 +1,14 @@
 /** The rule for results that count stands twice: in the SQL that stores successes, and in the code
  *  that stores all others. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import type { AttemptWith } from '../../records/attempt.ts'
-import { type DeliveryProgress, storeResults } from '../../records/attempt-results.ts'
+import {
+  type DeliveryProgress,
+  storeResults,
+  storeSuccesses,
+} from '../../records/attempt-results.ts'
+import type { NamedStatement } from '../../records/database/inserts.ts'
+import type { Sql } from '../../records/database/statements.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { newTenant, sharedInstallation } from '../webhooks/harness.ts'
 
@@ -106,3 +112,17 @@ describe.each(Object.entries(RESULTS))('a %s', (kind, outcome) => {
     expect(numbers).toEqual(isCounted ? [delivery.attempts + 1] : [])
   })
 })
+
+test.runIf(inject('database') === 'postgres')(
+  'finds the deliveries by index, also with a plan from when the table was small',
+  async () => {
+    const texts: string[] = []
+    const direct = async ({ text }: NamedStatement) => {
+      texts.push(text)
+      return { rows: [] }
+    }
+    await storeSuccesses({ dialect: 'postgres', sql: Object.assign({ direct }) as Sql }, [])
+    const { rows } = await installation.db.write.raw(`explain (generic_plan) ${texts[0]}`)
+    expect(JSON.stringify(rows)).toMatch(/Index Cond: \([^"]*\bid = ANY/)
+  },
+)
