@@ -1219,7 +1219,7 @@ export interface components {
          */
         ScreeningResult: "meets_all" | "missing_must_have" | "missing_nice_to_have";
         /**
-         * @description Whether the expected answer is necessary, or only an advantage.
+         * @description Must-have answers decide the outcome.
          * @enum {string}
          */
         ScreeningRequirement: "must_have" | "nice_to_have";
@@ -1244,12 +1244,12 @@ export interface components {
          */
         ExportStatus: "queued" | "processing" | "completed" | "failed";
         /**
-         * @description The format of the file of an export.
+         * @description The format of an export. `csv` opens safely in spreadsheets, and `csv_raw` has each text unchanged.
          * @enum {string}
          */
         ExportFormat: "csv" | "csv_raw" | "json" | "xlsx";
         /**
-         * @description The resource that an export contains.
+         * @description The records that an export contains.
          * @enum {string}
          */
         ExportResource: "participants" | "tasks" | "jobs" | "job_applications" | "payments";

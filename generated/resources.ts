@@ -675,7 +675,7 @@ export const resources: readonly Resource[] = [
               },
               requirement: {
                 type: 'string',
-                description: 'Whether the expected answer is necessary, or only an advantage.',
+                description: 'Must-have answers decide the outcome.',
                 enum: ['must_have', 'nice_to_have'],
                 'x-enum-descriptions': [
                   'Without the expected answer, the outcome is `missing_must_have`.',
@@ -798,7 +798,7 @@ export const resources: readonly Resource[] = [
               },
               requirement: {
                 type: 'string',
-                description: 'Whether the expected answer is necessary, or only an advantage.',
+                description: 'Must-have answers decide the outcome.',
                 enum: ['must_have', 'nice_to_have'],
                 'x-enum-descriptions': [
                   'Without the expected answer, the outcome is `missing_must_have`.',
@@ -917,7 +917,7 @@ export const resources: readonly Resource[] = [
               },
               requirement: {
                 type: 'string',
-                description: 'Whether the expected answer is necessary, or only an advantage.',
+                description: 'Must-have answers decide the outcome.',
                 enum: ['must_have', 'nice_to_have'],
                 'x-enum-descriptions': [
                   'Without the expected answer, the outcome is `missing_must_have`.',
@@ -1457,7 +1457,7 @@ export const resources: readonly Resource[] = [
         id: { type: 'string', format: 'uuid', description: 'The ID of a record. IDs sort by creation.' },
         resource: {
           type: 'string',
-          description: 'The resource that an export contains.',
+          description: 'The records that an export contains.',
           enum: ['participants', 'tasks', 'jobs', 'job_applications', 'payments'],
           'x-enum-descriptions': [
             'The participants of your account.',
@@ -1469,7 +1469,7 @@ export const resources: readonly Resource[] = [
         },
         format: {
           type: 'string',
-          description: 'The format of the file of an export.',
+          description: 'The format of an export. `csv` opens safely in spreadsheets, and `csv_raw` has each text unchanged.',
           enum: ['csv', 'csv_raw', 'json', 'xlsx'],
           'x-enum-descriptions': [
             'Comma-separated values (RFC 4180) for people. An apostrophe precedes text that a spreadsheet program could run as a formula.',
@@ -1527,7 +1527,7 @@ export const resources: readonly Resource[] = [
       properties: {
         resource: {
           type: 'string',
-          description: 'The resource that an export contains.',
+          description: 'The records that an export contains.',
           enum: ['participants', 'tasks', 'jobs', 'job_applications', 'payments'],
           'x-enum-descriptions': [
             'The participants of your account.',
@@ -1539,7 +1539,7 @@ export const resources: readonly Resource[] = [
         },
         format: {
           type: 'string',
-          description: 'The format of the file of an export.',
+          description: 'The format of an export. `csv` opens safely in spreadsheets, and `csv_raw` has each text unchanged.',
           enum: ['csv', 'csv_raw', 'json', 'xlsx'],
           'x-enum-descriptions': [
             'Comma-separated values (RFC 4180) for people. An apostrophe precedes text that a spreadsheet program could run as a formula.',
@@ -1596,7 +1596,7 @@ export const resources: readonly Resource[] = [
           uniqueItems: true,
           items: {
             type: 'string',
-            description: 'The resource that an export contains.',
+            description: 'The records that an export contains.',
             enum: ['participants', 'tasks', 'jobs', 'job_applications', 'payments'],
             'x-enum-descriptions': [
               'The participants of your account.',
@@ -1859,7 +1859,7 @@ export const resources: readonly Resource[] = [
     type: 'payment',
     idParameter: 'payment',
     module: 'finance',
-    description: 'Payments to participants. They need the Finance permission.',
+    description: 'Payments to participants. Visible with Finance access.',
     operations: {
       list: 'listPayments',
       get: 'getPayment',

@@ -128,7 +128,7 @@ describe('a form without JavaScript', () => {
   it('shows the filters of the selected resource for an export, and finds records for them', async () => {
     const { client, visits } = await newOwner(app)
     const first = await visits.get('/records/exports/new')
-    expect(mainText(first.text)).toContain('First choose: Resource.')
+    expect(mainText(first.text)).toContain('Choose a resource to see its filters.')
     const options = /name="resource"[^>]*>(.*?)<\/select>/s.exec(first.text)?.[1] ?? ''
     const values = [...options.matchAll(/value="(\w*)"/g)].map(([, value]) => value)
     expect(values).toEqual(['', 'participants', 'tasks', 'jobs', 'job_applications', 'payments'])
@@ -169,7 +169,7 @@ describe('a form without JavaScript', () => {
     })
     const plain = await newJob(client)
     expect(mainText((await visits.get('/records/job-applications/new')).text)).toContain(
-      'First choose: Job.',
+      'Choose a job to see its questions.',
     )
     expect(
       mainText((await visits.get(`/records/job-applications/new?job_id=${plain.id}`)).text),

@@ -250,7 +250,7 @@ function fieldset(field: FormField, context: ControlContext): Html {
   return html`<fieldset class="field record-group">
     ${legend(field)}
     ${hintLine(hint)}
-    ${waitsFor !== undefined && html`<p class="muted">First choose: ${waitsFor}.</p>`}
+    ${waitsFor !== undefined && html`<p class="muted">${waitsFor}</p>`}
     ${isEmpty && html`<p class="muted">No fields to fill in.</p>`}
     ${parts.map((part) => control(part, context))}
     ${errorLine(field, context)}

@@ -30,6 +30,7 @@ export function resolveDependent(field: FormField, draft: Draft): FormField {
     ...(isList
       ? { kind: 'scalars', schema: optionSchema }
       : { kind: 'scalar', schema: { oneOf: optionSchema.oneOf ?? [optionSchema] } }),
-    hint: driver?.schema['x-enum-descriptions']?.[index],
+    // The default comparison explains itself.
+    hint: option === driver?.schema.default ? '' : driver?.schema['x-enum-descriptions']?.[index],
   }
 }

@@ -21,7 +21,7 @@ export interface FormField {
   driver?: FormField
   /** The path of the field with the currency of this amount. */
   currency?: string
-  /** Set while the parts are unknown: what the user must choose first, for example `Job`. */
+  /** Set while the parts are unknown: a sentence that says what the user must choose first. */
   waitsFor?: string
 }
 

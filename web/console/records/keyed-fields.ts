@@ -5,12 +5,11 @@ import { isDeepStrictEqual } from 'node:util'
 import { validate as isUuid } from 'uuid'
 import type { Resource } from '../../../generated/resources.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
-import { capital } from '../format.ts'
 import type { Visit } from '../page.ts'
 import type { Draft } from './draft.ts'
 import type { FormField } from './field.ts'
 import { toFormField } from './fields.ts'
-import { label, noun, option } from './labels.ts'
+import { noun, option } from './labels.ts'
 import { findKnownRecord, findRecord, type KnownRecords } from './references.ts'
 import {
   canViewResource,
@@ -75,7 +74,8 @@ function filtersField(
   if (field.name !== 'filters' || !resourceField) return undefined
   driverPaths.add(resourceField.path)
   const resource = resourceByOption(draft.get(resourceField.path))
-  if (!resource) return { ...field, kind: 'keyed', parts: [], waitsFor: label(resourceField.name) }
+  if (!resource)
+    return { ...field, kind: 'keyed', parts: [], waitsFor: 'Choose a resource to see its filters.' }
   return {
     ...field,
     kind: 'keyed',
@@ -120,7 +120,7 @@ async function answersField(
     ...field,
     kind: 'keyed',
     parts,
-    ...(record === undefined && { waitsFor: capital(noun(resource)) }),
+    ...(record === undefined && { waitsFor: `Choose a ${noun(resource)} to see its questions.` }),
   }
 }
 
