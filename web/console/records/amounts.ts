@@ -60,8 +60,8 @@ export function currencyName(code: string): string {
 
 /** Undefined while the user has not chosen a currency. */
 function chosenCurrency(draft: URLSearchParams, { currency = '' }: FormField): string | undefined {
-  const code = draft.get(currency) ?? ''
-  return currencyByCode(code) && code
+  // currency-codes lacks the newest ones, for example XCG.
+  return /^[A-Z]{3}$/.exec(draft.get(currency) ?? '')?.[0]
 }
 
 /** Writes the amount as people type it: `49.90`. */
