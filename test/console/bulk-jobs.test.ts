@@ -71,6 +71,23 @@ describe('bulk jobs', () => {
     expect((await admin.visitor.post(formPath, { rate: '500' })).status).toBe(422)
   })
 
+  it('start once when the same form arrives again, and not with other values', async () => {
+    const admin = await newWebhookAdmin(app)
+    const id = await subscribeAndMiss(admin, 'https://example.com/', 3)
+    const formPath = `/webhooks/${id}/send-missed`
+    const { text } = await admin.visitor.get(formPath)
+    const [, key = ''] = /name="form:key"\s+value="([\da-f-]+)"/.exec(text) ?? []
+    const send = (rate: string) =>
+      admin.visitor.post(formPath, { since: '', until: '', rate, 'form:key': key })
+    const first = await send('1')
+    expect(first.to).toMatch(/^\/webhooks\/jobs\//)
+    expect((await send('1')).to).toBe(first.to)
+    const other = await send('2')
+    expect(other.status).toBe(422)
+    expect(mainText(other.text)).toContain('already been sent with different values')
+    expect(await admin.scope.rows('bulk_jobs')).toHaveLength(1)
+  })
+
   it('continue when their disabled webhook is enabled again, unless a user has paused them', async () => {
     await using receiver = await startReceiver()
     const startAndDisable = async () => {
