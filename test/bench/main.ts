@@ -15,6 +15,7 @@ import { isolation } from './isolation.ts'
 import { latency } from './latency.ts'
 import { lateness } from './lateness.ts'
 import { list } from './list.ts'
+import { lists } from './lists.ts'
 import { memory } from './memory.ts'
 import { neighbours, scenarios } from './neighbours.ts'
 import { operations } from './operations.ts'
@@ -33,6 +34,11 @@ const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: st
   list: {
     run: list,
     about: 'the first 25 of 10,000 participants, compared with bare Koa, and the last 25 by cursor',
+  },
+  lists: {
+    run: lists,
+    about:
+      'lists of 1,000,000 participants, compared with the same of 10,000, and walks through all pages',
   },
   drain: {
     run: drain,
