@@ -18,6 +18,7 @@ import { type Config, readConfig } from '../server/config.ts'
 import { newLogger } from '../server/log.ts'
 import { type Running, start } from '../server/main.ts'
 import { createDatabase } from './postgres.ts'
+import { asService } from './statements.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -165,7 +166,7 @@ export async function startApp(options: AppOptions = {}): Promise<TestApp> {
   const config: Config = { ...readConfig(settings), role: options.role ?? 'api', ...options.config }
   const log = newLogger(config.logLevel, options.logTo)
   await migrateDatabase(config)
-  const running = await start(config, { log, now: options.now })
+  const running = await asService(() => start(config, { log, now: options.now }))
   const accounts = accountsIn(running.db)
   const call = callsTo(running.url)
   const as: TestApp['as'] = ({ key }) => ({

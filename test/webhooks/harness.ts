@@ -27,6 +27,7 @@ import { newSecret, openSecret, sealSecret } from '../../webhooks/transport/secr
 import { until } from '../helpers.ts'
 import { createDatabase } from '../postgres.ts'
 import { type Receiver, type ReceiverOptions, startReceiver } from '../receiver.ts'
+import { asService } from '../statements.ts'
 
 /** Retry delays: no attempt is repeated during a test. */
 export const NEVER = '600,600,600,600,600,600,600,600,600'
@@ -82,7 +83,9 @@ export async function newInstallation(): Promise<Installation> {
         WEBHOOK_TIMEOUT_MS: String(timeoutMs),
       })
       const log = pino({ level: 'silent' })
-      const engine = await startEngine({ db, databaseUrl, config, log, ...options })
+      const engine = await asService(() =>
+        startEngine({ db, databaseUrl, config, log, ...options }),
+      )
       engines.push(engine)
       return engine
     },
