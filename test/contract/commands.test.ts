@@ -3,6 +3,7 @@
 import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Command } from 'commander'
+import type { Knex } from 'knex'
 import { describe, expect, inject, it } from 'vitest'
 import { PROGRAM } from '../../cli/main.ts'
 import { listLeafCommands, newProgram } from '../../cli/program.ts'
@@ -70,16 +71,17 @@ async function withDatabase<T>(options: DatabaseOptions, work: (db: Db) => Promi
   return work(db).finally(() => db.close())
 }
 
-async function migrateExceptLast({ write }: Db): Promise<void> {
+async function migrateExceptLast({ dialect, write }: Db): Promise<void> {
   await write.raw(
     'create table migrations (name text primary key, checksum text not null, applied_at bigint not null)',
   )
   for (const { name, checksum, load } of (await readMigrations()).slice(0, -1)) {
-    const { up } = await load()
-    await write.transaction(async (trx) => {
-      await up(trx)
-      await trx('migrations').insert({ name, checksum, applied_at: 0 })
-    })
+    const { up, isConcurrent } = await load()
+    const run = async (knex: Knex): Promise<void> => {
+      await up(knex)
+      await knex('migrations').insert({ name, checksum, applied_at: 0 })
+    }
+    await (isConcurrent && dialect === 'postgres' ? run(write) : write.transaction(run))
   }
 }
 
