@@ -38,10 +38,10 @@ function missedEventsQuery({ accountId }: Owner, selection: BulkSelection): Item
   const hasNoDelivery = {
     sql: `not exists (
       select 1 from deliveries
-      where deliveries.account_id = events.account_id and deliveries.event_id = events.id
+      where deliveries.account_id = ? and deliveries.event_id = events.id
         and deliveries.webhook_id = ?
     )`,
-    bindings: [webhookId ?? ''],
+    bindings: [accountId, webhookId ?? ''],
   }
   return {
     table: 'events',
