@@ -23,7 +23,7 @@ def get(path, query=()):
     )
     while True:
         try:
-            with urlopen(request) as response:
+            with urlopen(request, timeout=60) as response:
                 return json.load(response)
         except HTTPError as error:
             if error.code == 404:
