@@ -54,6 +54,8 @@ const run = promisify(execFile)
 /** The ID of user and group `nobody` in Debian. PostgreSQL refuses to run as root. */
 export const NOBODY = 65_534
 const START_TIMEOUT_MS = 30_000
+/** Trigrams of the index for searches need a character type with letters beyond ASCII. */
+const CTYPE = process.platform === 'darwin' ? 'UTF-8' : 'C.UTF-8'
 const isRoot = process.getuid?.() === 0
 const user = isRoot ? { uid: NOBODY, gid: NOBODY } : {}
 
@@ -85,7 +87,19 @@ export async function startPostgres({
     await run(
       join(bin, 'initdb'),
       [
-        ...['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C'],
+        ...[
+          '-D',
+          data,
+          '-U',
+          'postgres',
+          '-A',
+          'trust',
+          '-E',
+          'UTF8',
+          '--locale=C',
+          '--lc-ctype',
+          CTYPE,
+        ],
         ...['--data-checksums', '--no-sync'],
       ],
       options,
