@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
+import type { CountRepair } from '../records/count-repairs.ts'
 import type { Db } from '../records/database/open.ts'
-import type { CountRepair } from '../records/record-counts.ts'
 import type { Config } from '../server/config.ts'
 import { type Findings, type NamedFinding, runCheck, warning } from './doctor-findings.ts'
 import { examples, formatTable, type Output, type Shell } from './shell.ts'
@@ -60,7 +60,7 @@ function confirmTime(shell: Shell): Promise<Output> {
 function correctCounts(shell: Shell): Promise<Output> {
   return shell.withDatabase(async ({ db }): Promise<Output> => {
     const { listAccountIds } = await import('../records/accounts.ts')
-    const { repairCounts } = await import('../records/record-counts.ts')
+    const { repairCounts } = await import('../records/count-repairs.ts')
     const { countNoun } = await import('../records/references.ts')
     const accountIds = await listAccountIds(db.read)
     const corrected: CountRepair[] = []

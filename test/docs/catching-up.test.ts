@@ -96,7 +96,7 @@ async function startReceiver(): Promise<void> {
 }
 
 async function stopReceiver(): Promise<void> {
-  if (!receiver || receiver.exitCode !== null) return
+  if (!receiver || receiver.exitCode !== null || receiver.signalCode !== null) return
   const ended = new Promise((resolve) => receiver?.once('close', resolve))
   receiver.kill('SIGKILL')
   await ended
