@@ -91,7 +91,11 @@ async function serve(shell: Shell, config: Config, json: boolean): Promise<void>
   const { start } = await import('../server/main.ts')
   const log = newLogger(config.logLevel)
   exitOnUnexpectedError(log)
-  const first = await whenReachable(config, { log }, () => migrateAndCreateFirstAccount(config))
+  // Kept when the connection is lost after the commit: the next try finds an account.
+  let first: FirstAccount | undefined
+  await whenReachable(config, { log }, () =>
+    migrateAndCreateFirstAccount(config, (created) => (first = created)),
+  )
   // Printed before the start, which can fail: the password and the key cannot be shown again.
   if (first && !json) shell.print(formatFirstAccount(first))
 
@@ -153,18 +157,20 @@ async function stopServer(
   clearTimeout(deadline)
 }
 
-/** Returns undefined if an account exists or existed. */
-async function migrateAndCreateFirstAccount({
-  database,
-}: Config): Promise<FirstAccount | undefined> {
+/** Calls `onCreated` unless an account exists or existed. */
+async function migrateAndCreateFirstAccount(
+  { database }: Config,
+  onCreated: (first: FirstAccount) => void,
+): Promise<void> {
   const db = openDatabase(withoutPooler(database))
   try {
-    return await withSetupLock(database, async () => {
+    await withSetupLock(database, async () => {
       await migrate(db)
       await assertSchema(db)
       const { now } = await Clock.open(db)
       useClockForIds(now)
-      return createFirstAccount(db, now())
+      const first = await createFirstAccount(db, now())
+      if (first) onCreated(first)
     })
   } finally {
     await db.close()

@@ -10,8 +10,9 @@ import type { Programs } from './programs.ts'
 import { newFolder, newProgram } from './servers.ts'
 
 export interface Alerts extends AsyncDisposable {
-  /** Notes the alerts that fire, from now on. */
-  watch(): AlertWatch
+  /** Waits until no alert is firing or pending, so that an earlier fault, or the time before the first
+   *  scrape, does not count. Then notes the alerts that fire. */
+  watch(): Promise<AlertWatch>
 }
 
 interface AlertWatch {
@@ -61,20 +62,25 @@ export async function startAlerts(
   const prometheus = newProgram(PROMETHEUS, args, { home, log, programs })
   process.once('exit', () => prometheus.signal('SIGKILL'))
   prometheus.start()
+  const api = `http://${address}/api/v1`
   return {
-    watch: () => watchAlerts(`http://${address}/api/v1/alerts`),
+    async watch() {
+      const deadline = Date.now() + END_WITHIN_MS
+      while (!(await isCalm(api)) && Date.now() < deadline) await delay(POLL_MS)
+      return watchAlerts(api)
+    },
     [Symbol.asyncDispose]: prometheus.end,
   }
 }
 
-function watchAlerts(url: string): AlertWatch {
+function watchAlerts(api: string): AlertWatch {
   const since = Date.now()
   const fired: AlertWatch['fired'] = new Map()
   let firing: string[] = []
   let isOver = false
   const watching = (async () => {
     while (!isOver) {
-      firing = await findFiring(url)
+      firing = await findAlerts(api, ['firing'])
       for (const name of firing) if (!fired.has(name)) fired.set(name, Date.now() - since)
       await delay(POLL_MS)
     }
@@ -98,13 +104,23 @@ function watchAlerts(url: string): AlertWatch {
   }
 }
 
-async function findFiring(url: string): Promise<string[]> {
-  const response = await fetch(url)
-  const { data } = (await response.json()) as {
-    data: { alerts: { state: string; labels: { alertname: string } }[] }
-  }
-  const names = data.alerts
-    .filter(({ state }) => state === 'firing')
+/** Whether Prometheus has metrics of the nodes, and none of them causes an alert. */
+async function isCalm(api: string): Promise<boolean> {
+  const { result } = await get<{ result: unknown[] }>(`${api}/query?query=muster_ready`)
+  return result.length > 0 && (await findAlerts(api, ['firing', 'pending'])).length === 0
+}
+
+async function findAlerts(api: string, states: string[]): Promise<string[]> {
+  const { alerts } = await get<{ alerts: { state: string; labels: { alertname: string } }[] }>(
+    `${api}/alerts`,
+  )
+  const names = alerts
+    .filter(({ state }) => states.includes(state))
     .map(({ labels }) => labels.alertname)
   return [...new Set(names)].filter((name) => !SLOW.includes(name))
+}
+
+async function get<Data>(url: string): Promise<Data> {
+  const response = await fetch(url)
+  return ((await response.json()) as { data: Data }).data
 }

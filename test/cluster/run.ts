@@ -212,6 +212,7 @@ async function causeFault(
   await servers.untilHealthy()
   const leader = await servers.findLeader()
   if (!leader) throw new Error('There is no primary')
+  const alertWatch = await drill.alerts?.watch()
   const before = { ...counts(drill), responses: new Map(load.responses) }
   const lostBefore = await countLost(drill)
   const from = Date.now()
@@ -225,7 +226,6 @@ async function causeFault(
   }
   drill.faults.push(fault)
   const watch = watchLeader(servers, leader)
-  const alertWatch = drill.alerts?.watch()
   const end = await begin(servers, leader, nodes)
   await delay(lastsMs)
   end()

@@ -57,10 +57,12 @@ test.skipIf(inject('database') !== 'postgres')(
     await using cluster = await openCluster({ kind: 'postgres' })
     await using receiver = await startReceiver({ answers: [{ afterMs: RESPONSE_MS }] })
     await cluster.addWebhook(receiver.url, ['participant.created'])
-    const node = await cluster.addNode('node', 'all')
+    const node = await cluster.addNode('api', 'api')
+    await cluster.addNode('worker', 'worker')
     await createParticipant(cluster, node)
     await receiver.received(1, 20_000)
     const [cutSession] = await listSessions(cluster)
+    expect(cutSession).toBeDefined()
     const cutAt = Date.now()
     await cluster.db.write.raw(
       "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted",
