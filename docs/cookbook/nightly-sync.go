@@ -67,6 +67,16 @@ func getPage(path string, query url.Values) (result page) {
 	return result
 }
 
+// newestEvent returns nil if there is no event.
+func newestEvent() *string {
+	newest := getPage("/events", url.Values{"sort": {"-created_at"}, "page[size]": {"1"}})
+	if len(newest.Data) == 0 {
+		return nil
+	}
+	id := newest.Data[0]["id"].(string)
+	return &id
+}
+
 // walk calls visit with each page of a list.
 func walk(path string, query url.Values, visit func(page)) {
 	query.Set("page[size]", "100")
@@ -106,6 +116,7 @@ func main() {
 		state.Records = map[string]map[string]map[string]any{"participant": {}, "task": {}, "payment": {}}
 	}
 
+	newestAtStart := newestEvent()
 	var completeUntil []*string
 	read, deleted, total := 0, 0, 0
 	for _, name := range names {
@@ -137,18 +148,16 @@ func main() {
 		})
 	}
 
+	if newestAtStart != nil && get("/events/"+*newestAtStart, nil) == nil {
+		log.Fatal("A backup was restored during this run. Run this again.")
+	}
 	// The next run continues from the time in the first response of this run.
 	// If it is null, the old time stays.
 	state.From = completeUntil[0]
 	if state.From == nil {
 		state.From = since
 	}
-	state.NewestEvent = nil
-	newest := getPage("/events", url.Values{"sort": {"-created_at"}, "page[size]": {"1"}})
-	if len(newest.Data) > 0 {
-		id := newest.Data[0]["id"].(string)
-		state.NewestEvent = &id
-	}
+	state.NewestEvent = newestEvent()
 
 	// The file has either the old state or the new one, even if the program is stopped.
 	text, err = json.Marshal(state)

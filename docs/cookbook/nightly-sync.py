@@ -45,6 +45,11 @@ def walk(path, query):
         query["page[after]"] = page["meta"]["next_cursor"]
 
 
+def newest_event():
+    events = get("/events", {"sort": "-created_at", "page[size]": 1})["data"]
+    return events[0]["id"] if events else None
+
+
 try:
     with open(FILE) as file:
         mirror = json.load(file)
@@ -58,6 +63,7 @@ if mirror["newest_event"] is None or get(f"/events/{mirror['newest_event']}") is
     since = None
 # A run that reads everything begins with an empty copy, so deleted records are not in the new copy.
 records = mirror["records"] if since else {name: {} for name in LISTS}
+newest_at_start = newest_event()
 
 metas = []
 read = deleted = 0
@@ -76,12 +82,13 @@ if since:
             if records[resource["type"]].pop(resource["id"], None):
                 deleted += 1
 
-newest = get("/events", {"sort": "-created_at", "page[size]": 1})["data"]
+if newest_at_start and get(f"/events/{newest_at_start}") is None:
+    sys.exit("A backup was restored during this run. Run this again.")
 mirror = {
     # The next run continues from the time in the first response of this run.
     # If it is null, the old time stays.
     "from": metas[0]["complete_until"] or since,
-    "newest_event": newest[0]["id"] if newest else None,
+    "newest_event": newest_event(),
     "records": records,
 }
 # The file has either the old state or the new one, even if the program is stopped.

@@ -44,17 +44,25 @@ async function* walk(path: string, query: Record<string, string>): AsyncGenerato
   }
 }
 
+const hasEvent = async (id: string): Promise<boolean> => (await get(`/events/${id}`)).status === 200
+
+async function newestEvent(): Promise<string | null> {
+  const response = await get('/events', { sort: '-created_at', 'page[size]': '1' })
+  const { data }: Page = await response.json()
+  return data[0]?.id ?? null
+}
+
 const mirror: Mirror = existsSync(FILE)
   ? JSON.parse(readFileSync(FILE, 'utf8'))
   : { from: null, newest_event: null, records: {} }
 
 // If the newest event that the previous run saw is gone, the service may have deleted later ones,
 // too: they are too old, or its operator restored a backup. Then read everything.
-const isContinued =
-  mirror.newest_event !== null && (await get(`/events/${mirror.newest_event}`)).status === 200
+const isContinued = mirror.newest_event !== null && (await hasEvent(mirror.newest_event))
 const since = isContinued ? mirror.from : null
 // A run that reads everything begins with an empty copy, so deleted records are not in the new copy.
 const records = since === null ? {} : mirror.records
+const newestAtStart = await newestEvent()
 
 const completeUntil: (string | null)[] = []
 let read = 0
@@ -81,12 +89,13 @@ if (since !== null) {
     }
 }
 
-const newest: Page = await (await get('/events', { sort: '-created_at', 'page[size]': '1' })).json()
+if (newestAtStart !== null && !(await hasEvent(newestAtStart)))
+  throw new Error('A backup was restored during this run. Run this again.')
 const updated: Mirror = {
   // The next run continues from the time in the first response of this run.
   // If it is null, the old time stays.
   from: completeUntil[0] ?? since,
-  newest_event: newest.data[0]?.id ?? null,
+  newest_event: await newestEvent(),
   records,
 }
 // The file has either the old state or the new one, even if the program is stopped.

@@ -154,11 +154,21 @@ describe.each(RUNTIMES.filter(({ language }) => language in LANGUAGES))('$langua
       expect(copied).toEqual(await readLists(client))
       expect(copied.participant[changed.id].full_name).toBe('Changed meanwhile')
 
-      // The operator restores a backup that does not have the last record and its event.
+      // The operator restores a backup that does not have the last record and its event: first between two
+      // runs, then during a run.
+      const restoreWithout = async (id: string) => {
+        await app.db.write('events').where({ resource_id: id }).delete()
+        await app.db.write('participants').where({ id }).delete()
+      }
       const last = await newParticipant(client)
       expect(Object.keys((await copy()).participant)).toContain(last.id)
-      await app.db.write('events').where({ resource_id: last.id }).delete()
-      await app.db.write('participants').where({ id: last.id }).delete()
+      await restoreWithout(last.id)
+      expect(await copy()).toEqual(await readLists(client))
+      const lost = await newParticipant(client)
+      proxy.onPage = async ({ data }) => {
+        if (data.some(({ id }) => id === lost.id)) await restoreWithout(lost.id)
+      }
+      expect((await sync()).status).toBe(1)
       expect(await copy()).toEqual(await readLists(client))
     },
   )
