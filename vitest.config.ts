@@ -36,7 +36,15 @@ export default defineConfig({
           provide: { database: 'sqlite' },
         },
       },
-      { test: { ...shared, name: 'postgres', include: onBoth, provide: { database: 'postgres' } } },
+      {
+        test: {
+          ...shared,
+          name: 'postgres',
+          include: onBoth,
+          setupFiles: ['test/statements.ts'],
+          provide: { database: 'postgres' },
+        },
+      },
     ],
   },
 })

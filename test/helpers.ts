@@ -1,4 +1,5 @@
 /** A database, a server on a free port, accounts with keys, and API requests. */
+
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -17,8 +18,8 @@ import { type Grant, insertUser, type Permission, type Role } from '../records/u
 import { type Config, readConfig } from '../server/config.ts'
 import { newLogger } from '../server/log.ts'
 import { type Running, start } from '../server/main.ts'
+import { asService } from './as-service.ts'
 import { createDatabase } from './postgres.ts'
-import { asService } from './statements.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {

@@ -2,9 +2,9 @@
  *  `OF_ALL_ACCOUNTS`. Collects the statements that the service sends to PostgreSQL during the tests of
  *  a file. After the tests, has PostgreSQL plan each of them, and reads from the plan whether it limits
  *  each of these tables to an account. */
-import { AsyncLocalStorage } from 'node:async_hooks'
 import pg from 'pg'
 import { afterAll, expect, inject } from 'vitest'
+import { service } from './as-service.ts'
 
 /** The statements on all accounts, without quotation marks. */
 const OF_ALL_ACCOUNTS: Record<string, RegExp[]> = {
@@ -51,13 +51,8 @@ const OF_ALL_ACCOUNTS: Record<string, RegExp[]> = {
   ],
 }
 
-const service = new AsyncLocalStorage<true>()
 /** The statements, and a database on which each was sent. */
 const sent = new Map<string, string>()
-
-/** Runs `work`. The statements that it sends, now or later, are those of the service and not of a
- *  test. */
-export const asService = <T>(work: () => T): T => service.run(true, work)
 
 const query = pg.Client.prototype.query
 // biome-ignore lint/suspicious/noExplicitAny: `query` has many signatures.

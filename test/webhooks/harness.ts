@@ -1,4 +1,5 @@
 /** Delivery engines, accounts with webhooks, and deliveries to receivers. */
+
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -24,10 +25,10 @@ import { type Config, readConfig } from '../../server/config.ts'
 import { emit, emitMany, type NewEvent } from '../../webhooks/emit.ts'
 import { type Engine, type EngineOptions, startEngine } from '../../webhooks/engine/engine.ts'
 import { newSecret, openSecret, sealSecret } from '../../webhooks/transport/secret.ts'
+import { asService } from '../as-service.ts'
 import { until } from '../helpers.ts'
 import { createDatabase } from '../postgres.ts'
 import { type Receiver, type ReceiverOptions, startReceiver } from '../receiver.ts'
-import { asService } from '../statements.ts'
 
 /** Retry delays: no attempt is repeated during a test. */
 export const NEVER = '600,600,600,600,600,600,600,600,600'
