@@ -19,8 +19,8 @@ export interface List {
   size: number
 }
 
-/** What is remembered of a list at one version of its table. The version is read before what is remembered, or
- *  with it: if the table changes in between, no later request reads that version. */
+/** The total and the page starts of a list at one version of its table. The node reads the version before them, or
+ *  with them: if the table changes in between, no later request reads that version. */
 export interface Walk {
   version: string
   total?: number

@@ -52,10 +52,12 @@ class DocsServer {
     }
     const id = path === '' ? 'index' : path
     const hasPage = path !== 'index' && site.pages.includes(id)
-    const otherCase = site.pages.find((page) => page.toLowerCase() === path.toLowerCase())
-    if (!hasPage && otherCase !== undefined && otherCase !== 'index')
-      return ctx.redirect(`/docs/${otherCase}`)
-    if (!hasPage && path.split('/').length > MAX_PATH_SEGMENTS) return
+    if (!hasPage) {
+      const otherCase = site.pages.find((page) => page.toLowerCase() === path.toLowerCase())
+      if (otherCase !== undefined && otherCase !== 'index')
+        return ctx.redirect(`/docs/${otherCase}`)
+      if (path.split('/').length > MAX_PATH_SEGMENTS) return
+    }
     ctx.set('Content-Security-Policy', `${DOCS_POLICY}; frame-ancestors 'none'`)
     ctx.set('Referrer-Policy', 'same-origin')
     ctx.set('Cross-Origin-Opener-Policy', 'same-origin')
