@@ -91,10 +91,9 @@ async function serve(shell: Shell, config: Config, json: boolean): Promise<void>
   const { start } = await import('../server/main.ts')
   const log = newLogger(config.logLevel)
   exitOnUnexpectedError(log)
-  // Kept when the connection is lost after the commit: the next try finds an account.
-  let first: FirstAccount | undefined
-  await whenReachable(config, { log }, () =>
-    migrateAndCreateFirstAccount(config, (created) => (first = created)),
+  const tries: FirstAccount[] = []
+  const first = await whenReachable(config, { log }, () =>
+    migrateAndCreateFirstAccount(config, tries),
   )
   // Printed before the start, which can fail: the password and the key cannot be shown again.
   if (first && !json) shell.print(formatFirstAccount(first))
@@ -157,20 +156,18 @@ async function stopServer(
   clearTimeout(deadline)
 }
 
-/** Calls `onCreated` unless an account exists or existed. */
 async function migrateAndCreateFirstAccount(
   { database }: Config,
-  onCreated: (first: FirstAccount) => void,
-): Promise<void> {
+  tries: FirstAccount[],
+): Promise<FirstAccount | undefined> {
   const db = openDatabase(withoutPooler(database))
   try {
-    await withSetupLock(database, async () => {
+    return await withSetupLock(database, async () => {
       await migrate(db)
       await assertSchema(db)
       const { now } = await Clock.open(db)
       useClockForIds(now)
-      const first = await createFirstAccount(db, now())
-      if (first) onCreated(first)
+      return createFirstAccount(db, now(), tries)
     })
   } finally {
     await db.close()

@@ -65,8 +65,9 @@ export async function lockAccount(
   return row && { suspendedAt: row.suspended_at }
 }
 
-export async function hasAccounts(sql: Sql): Promise<boolean> {
-  return (await sql('accounts').first('id')) !== undefined
+/** The ID of the oldest account. */
+export async function findOldestAccount(sql: Sql): Promise<string | undefined> {
+  return (await sql('accounts').orderBy('id').first('id'))?.id
 }
 
 export type OwnedTable = 'bulk_jobs' | 'deliveries' | 'webhooks'

@@ -73,6 +73,28 @@ describe.skipIf(inject('database') !== 'postgres')('deploys', () => {
     expect((await ended).status).toBe(0)
   })
 
+  test.each(['before', 'after'] as const)(
+    'a start that loses PostgreSQL %s the COMMIT of the first account prints a key that works',
+    async (when) => {
+      await using database = await newDatabase()
+      await using muster = await newMuster()
+      const { environment } = database
+      if (!('DATABASE_URL' in environment)) throw new Error('This test needs PostgreSQL')
+      await using proxy = await startTcpProxy(environment.DATABASE_URL, 0)
+      proxy.cutCommitOf('owner@muster.local', when)
+      const serving = await startServing(muster, {
+        environment: { ...environment, DATABASE_URL: proxy.url, DRAIN_MS: '0' },
+      })
+      expect(serving.output.stderr).toContain('PostgreSQL cannot be reached')
+      const { url, first_account } = serving.ready
+      const authorization = `Bearer ${first_account?.token}`
+      const me = await fetch(`${url}/public/v1/me`, { headers: { authorization } })
+      expect(me.status).toBe(200)
+      serving.process.kill('SIGTERM')
+      expect((await serving.ended).status).toBe(0)
+    },
+  )
+
   test('a wrong user of DATABASE_URL is refused at once, in one sentence', async () => {
     await using database = await newDatabase()
     await using muster = await newMuster()

@@ -63,8 +63,8 @@ export interface TcpProxy extends AsyncDisposable {
   url: string
   /** Closes all connections. */
   cut(): void
-  /** Closes the next connection whose client sends a COMMIT together with `text`: before the server
-   *  gets them, or after it has committed, and before the client gets the response. */
+  /** Closes the next connection whose client sends `text` and, with it or later, a COMMIT: before
+   *  the server gets the COMMIT, or after it has committed, and before the client gets the response. */
   cutCommitOf(text: string, when: CutTime): void
   /** From now on, each connection stops before it sends the first message with this text. */
   holdAt(text: string): void
@@ -103,8 +103,11 @@ export async function startTcpProxy(url: string, afterMs: number): Promise<TcpPr
   let isEnding = false
   const server = createTcpServer((incoming) => {
     const outgoing = connect(Number(target.port), target.hostname)
+    let hasSentText = false
     incoming.on('data', (data) => {
-      if (!nextCut || !data.includes(nextCut.text) || !data.includes('COMMIT;')) return
+      if (!nextCut) return
+      hasSentText ||= data.includes(nextCut.text)
+      if (!hasSentText || !data.includes('COMMIT;')) return
       const { when } = nextCut
       nextCut = undefined
       if (when === 'before') return void outgoing.destroy()
