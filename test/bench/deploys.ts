@@ -23,7 +23,8 @@ export async function deploys(bench: Bench): Promise<Result[]> {
   const nodes: Service[] = []
   await using balancer = await startLoadBalancer(urls)
   const isReady = (url: string) => until(`${url} is ready`, () => balancer.isReady(url))
-  const send = newSender(`${balancer.url}/public/v1/participants`, token)
+  const url = `${balancer.url}/public/v1/participants`
+  const send = newSender(url, token, REQUESTS_PER_SECOND)
   try {
     for (const port of ports) nodes.push(await startService(environment, { port }))
     for (const url of urls) await isReady(url)
@@ -56,7 +57,7 @@ export async function deploys(bench: Bench): Promise<Result[]> {
 }
 
 /** Creates participants at a fixed rate: a slow response delays no other request. */
-function newSender(url: string, token: string) {
+export function newSender(url: string, token: string, perSecond: number) {
   const dispatcher = new Agent()
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   const body = JSON.stringify({ full_name: 'Ada Lovelace' })
@@ -76,7 +77,7 @@ function newSender(url: string, token: string) {
         // Thrown below, after the work.
         one.catch(() => undefined)
         sent.push(one)
-      }, 1_000 / REQUESTS_PER_SECOND)
+      }, 1_000 / perSecond)
       await work.finally(() => clearInterval(timer))
       return Promise.all(sent)
     },

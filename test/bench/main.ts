@@ -24,6 +24,7 @@ import { regenerate } from './regenerate.ts'
 import { formatResults, isMet, type Result } from './result.ts'
 import { type Bench, type DatabaseKind, databaseKinds, openDatabases } from './set-up.ts'
 import { startup } from './startup.ts'
+import { takeovers } from './takeovers.ts'
 import { workers } from './workers.ts'
 
 const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: string }> = {
@@ -84,6 +85,10 @@ const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: st
     about: 'generate, lint and start with twelve times the operations',
   },
   neighbours: { run: neighbours, about: 'how much other accounts can slow down one account' },
+  takeovers: {
+    run: takeovers,
+    about: 'how long no delivery is made after kill -9 of the leader (PostgreSQL)',
+  },
   deploys: { run: deploys, about: 'response times while nodes restart (PostgreSQL)' },
   startup: { run: startup, about: 'the start of "muster serve" until it is ready' },
 }
