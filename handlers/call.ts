@@ -13,6 +13,7 @@ import type {
   QueryParams,
   SuccessBody,
 } from '../generated/operations.ts'
+import type { AuditTarget } from '../records/audit-log.ts'
 import type { FieldChange } from '../records/changes.ts'
 import type { Scope, WriteScope } from '../records/database/scope.ts'
 import type { MergePatch } from '../records/merge-patch.ts'
@@ -53,6 +54,9 @@ export interface Call<Id extends OperationId> extends ValidInput<Id> {
   config: WebhookConfig
   /** Writes an entry of the audit log, for an operation that writes. */
   audit: (typeof operations)[Id]['access'] extends 'write' ? Audit : undefined
+  /** Writes the entry of a download into the audit log, for an operation that reads. Call it before the
+   *  first byte. */
+  auditDownload: (typeof operations)[Id]['access'] extends 'write' ? undefined : DownloadAudit
   /** Records an event in the same transaction. Only the types in the operation's `x-emits`
    *  compile. */
   emit<Type extends Exclude<Emits<Id>, UpdateType>>(
@@ -78,6 +82,9 @@ export interface Call<Id extends OperationId> extends ValidInput<Id> {
    *  version of the record, for example with `If-Match`. */
   assertMatch(current: object): void
 }
+
+/** Commits before it returns. */
+export type DownloadAudit = (target: AuditTarget, details: Record<string, unknown>) => Promise<void>
 
 /** The status of the response is the contract's success status. `ETag` and `Location` are derived
  *  from the result. */

@@ -3,8 +3,8 @@ import { assertFound, StatusError } from '../errors.ts'
 import type { FileBody } from '../generated/operations.ts'
 import {
   assertExportPermitted,
-  type Export,
   exportListing,
+  exportTarget,
   readExportFile,
 } from '../records/exports.ts'
 import { findRecord } from '../records/list.ts'
@@ -18,7 +18,7 @@ const MEDIA_TYPES = {
 }
 
 export async function getExportFile(call: Call<'getExportFile'>): Promise<FileBody> {
-  const { scope, path, caller, now } = call
+  const { scope, path, caller, now, auditDownload } = call
   const found = await findRecord(scope, exportListing, path.export_id)
   assertFound(found, 'export')
   assertExportPermitted(found, caller)
@@ -28,22 +28,18 @@ export async function getExportFile(call: Call<'getExportFile'>): Promise<FileBo
     throw new StatusError(409, 'The export is not ready yet.')
   if (now.getTime() >= Date.parse(expires_at))
     throw new StatusError(410, 'The file of this export has expired. Request a new one.')
-
+  const { resource, format, row_count } = found
+  const target = exportTarget(found)
+  await auditDownload(target, { resource, format, row_count })
   return {
     headers: {
       'Content-Type': MEDIA_TYPES[found.format],
       'Content-Length': String(byte_size),
-      'Content-Disposition': `attachment; filename="${fileName(found)}"`,
+      'Content-Disposition': `attachment; filename="${target.name}"`,
       'Repr-Digest': `sha-256=:${Buffer.from(sha256, 'hex').toString('base64')}:`,
     },
     // Reads chunk by chunk. When the client disconnects, Koa destroys the stream, which stops the
     // reading.
     stream: Readable.from(readExportFile(scope, found), { objectMode: false }),
   }
-}
-
-/** A name that every file system accepts, for example `participants-2026-03-02T093000Z.csv`. */
-function fileName({ resource, format, created_at }: Export): string {
-  const extension = format.replace(/_raw$/, '')
-  return `${resource}-${created_at.replace(/:|\.\d+/g, '')}.${extension}`
 }

@@ -4,7 +4,7 @@ import { type Caller, isFile, type ValidInput } from '../handlers/call.ts'
 import { insertAuditEntry } from '../records/audit-log.ts'
 import { findCompleteUntil } from '../records/complete-until.ts'
 import type { Db } from '../records/database/open.ts'
-import { readScope, writeScope } from '../records/database/scope.ts'
+import { accountTransaction, readScope, writeScope } from '../records/database/scope.ts'
 import type { Sql } from '../records/database/statements.ts'
 import { type Opening, transactionAfter } from '../records/database/transaction.ts'
 import {
@@ -48,7 +48,7 @@ interface Execution<Id extends OperationId> {
   ip: string
   /** Where an operation that changes nothing reads. The primary by default. */
   reader?: Sql
-  requestId?: string
+  requestId: string
   /** The trace of the request. */
   traceparent?: string
   mergePatch?: MergePatch
@@ -82,7 +82,15 @@ export async function execute<Id extends OperationId>(
   if (!execution.reader) scope.findCompleteUntil = () => findCompleteUntil(db, now)
   const query: Record<string, unknown> = execution.input.query
   return largePages.run(accountId, query['page[size]'], async () => {
-    const result = await handleAndCheck(services, id, execution, { scope, now: now() })
+    const audit = newAudit(execution, now())
+    const result = await handleAndCheck(services, id, execution, {
+      scope,
+      now: now(),
+      auditDownload: (target, details) =>
+        accountTransaction(db, accountId, (change) =>
+          audit(change, `${target.type}.downloaded`, target, details),
+        ),
+    })
     // A read has no idempotency key, so the copy that `respond` returns is not stored.
     execution.respond?.(result)
     return { result }
@@ -101,7 +109,7 @@ async function change<Id extends OperationId>(
   id: Id,
   execution: Execution<Id>,
 ): Promise<ExecutionResult> {
-  const { caller, traceparent, idempotency, respond } = execution
+  const { caller, traceparent, ip, requestId, idempotency, respond } = execution
   const quota = await services.quotas.of(caller.accountId)
   const kind = batchKindOf(operations[id])
   const share = quota.newShare()
@@ -116,7 +124,12 @@ async function change<Id extends OperationId>(
       // Another run of the transaction, which was rolled back, may have taken a part.
       share.release()
       if (!kind) share.take(operations[id], now)
-      const scope = writeScope(trx, caller.accountId, { traceparent, actor: caller, subscriptions })
+      const scope = writeScope(trx, caller.accountId, {
+        traceparent,
+        actor: caller,
+        origin: { ip, requestId },
+        subscriptions,
+      })
       // 2. The record, its events and their deliveries.
       const itemContext = { scope, caller, now, share, quotas: quota.limits }
       const result = await handleAndCheck(services, id, execution, {
@@ -182,10 +195,15 @@ async function handleAndCheck<Id extends OperationId>(
   return result
 }
 
-function newAudit({ caller, ip }: Pick<Execution<OperationId>, 'caller' | 'ip'>, now: Date): Audit {
+function newAudit(
+  { caller, ip, requestId }: Pick<Execution<OperationId>, 'caller' | 'ip' | 'requestId'>,
+  now: Date,
+): Audit {
   return async (scope, action, target, details) => {
     const user = await findUser(scope, caller.userId)
     if (!user) throw new Error(`User ${caller.userId} was deleted`)
-    await insertAuditEntry(scope, { user, action, target, details, ip }, now)
+    const apiKeyId = caller.apiKey?.id
+    const entry = { user, apiKeyId, action, target, details, ip, requestId }
+    await insertAuditEntry(scope, entry, now)
   }
 }

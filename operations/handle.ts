@@ -3,7 +3,7 @@ import type { EventData, EventType } from '../generated/asyncapi.ts'
 import { handlers } from '../generated/handlers.ts'
 import type { components } from '../generated/openapi.ts'
 import type { OperationId } from '../generated/operations.ts'
-import type { Call, Caller, ValidInput } from '../handlers/call.ts'
+import type { Call, Caller, DownloadAudit, ValidInput } from '../handlers/call.ts'
 import { type FieldChange, listFieldChanges } from '../records/changes.ts'
 import type { Scope } from '../records/database/scope.ts'
 import type { MergePatch } from '../records/merge-patch.ts'
@@ -34,7 +34,12 @@ interface WriteContext extends Emitters {
 export async function handle<Id extends OperationId>(
   id: Id,
   { assertMatch, ...handling }: Handling<Id>,
-  context: { scope: Scope; now: Date; config?: WebhookConfig } & Partial<WriteContext>,
+  context: {
+    scope: Scope
+    now: Date
+    config?: WebhookConfig
+    auditDownload?: DownloadAudit
+  } & Partial<WriteContext>,
 ): Promise<unknown> {
   const { input } = handling
   let before: object | undefined

@@ -176,9 +176,9 @@ async function runRows<Progress>(
     return await transaction(db, async (trx) => {
       // Another run of the transaction, which was rolled back, may have taken a part.
       share.release()
-      const { userId, apiKeyId } = lease
+      const { userId, apiKeyId, origin } = lease
       const actor = { userId, ...(apiKeyId !== null && { apiKey: { id: apiKeyId } }) }
-      const scope = writeScope(trx, lease.accountId, { actor })
+      const scope = writeScope(trx, lease.accountId, { actor, origin })
       const caller = await findCaller(scope, lease)
       const context = { kind, scope, caller, now: now(), quotas: quota.limits, share }
       const results = await runItems(context, items)

@@ -28,6 +28,9 @@ export interface NewEventRow extends EventRow {
   actor_type: 'api_key' | 'user' | 'system'
   api_key_id: string | null
   user_id: string | null
+  /** Null: no request has caused the event. */
+  ip: string | null
+  request_id: string | null
 }
 
 type StoredEventRow = Omit<NewEventRow, 'actor_type'> & {

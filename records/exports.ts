@@ -4,6 +4,7 @@ import type { components } from '../generated/openapi.ts'
 import { type Body, operations, type QueryParameter } from '../generated/operations.ts'
 import { params } from '../generated/validators.js'
 import { assertValid, convertParameter } from '../validation.ts'
+import type { AuditTarget } from './audit-log.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import { newId } from './ids.ts'
 import { jobApplicationListing } from './job-applications.ts'
@@ -61,6 +62,13 @@ export const exportListing: Listing<ExportRow, Export> = {
   table: 'exports',
   fromRow,
   nullable: ['completed_at'],
+}
+
+/** The name is that of the file. Every file system accepts it: `participants-2026-03-02T093000Z.csv`. */
+export function exportTarget({ id, resource, format, created_at }: Export): AuditTarget {
+  const extension = format.replace(/_raw$/, '')
+  const name = `${resource}-${created_at.replace(/:|\.\d+/g, '')}.${extension}`
+  return { type: 'export', id, name }
 }
 
 /** Throws 403 for an export of payments unless the user may read payments. */

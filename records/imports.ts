@@ -1,6 +1,7 @@
 import { StatusError } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
-import type { Scope, WriteScope } from './database/scope.ts'
+import type { AuditTarget } from './audit-log.ts'
+import type { Origin, Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { endJob, FILE_DAYS, type FileJobLease, leaseRow, renewLease } from './file-jobs.ts'
 import { lowestIdAt } from './ids.ts'
@@ -28,6 +29,9 @@ export interface ImportRow extends Record<`${Outcome}_count`, number> {
   id: string
   user_id: string
   api_key_id: string | null
+  /** Of the request. Null: an earlier version received it. */
+  ip: string | null
+  request_id: string | null
   resource: Import['resource']
   mode: Import['mode']
   format: Import['format']
@@ -72,6 +76,10 @@ export const importListing: Listing<ImportRow, Import> = {
   nullable: ['completed_at'],
 }
 
+export function importTarget({ id, resource, format }: Import): AuditTarget {
+  return { type: 'import', id, name: `${resource}.${format}` }
+}
+
 /** Throws 403 for payments unless the user has the Finance permission. */
 export function assertImportPermitted(
   { resource }: Pick<Import, 'resource'>,
@@ -104,6 +112,8 @@ export async function insertImport(
     id: input.id,
     user_id: input.userId,
     api_key_id: input.apiKeyId,
+    ip: scope.origin?.ip ?? null,
+    request_id: scope.origin?.requestId ?? null,
     resource: input.resource,
     mode: input.mode,
     format: input.format,
@@ -193,6 +203,7 @@ export async function deleteUpload(scope: Scope, importId: string): Promise<void
 export interface ImportLease extends FileJobLease, ImportSelection {
   userId: string
   apiKeyId: string | null
+  origin: Origin | undefined
   /** Null: the rows are not counted yet. */
   rowCount: number | null
   counts: Counts
@@ -215,6 +226,10 @@ export async function leaseImport(
     triesBefore: row.tries_before,
     userId: row.user_id,
     apiKeyId: row.api_key_id,
+    origin:
+      row.ip === null || row.request_id === null
+        ? undefined
+        : { ip: row.ip, requestId: row.request_id },
     resource: row.resource,
     mode: row.mode,
     format: row.format,

@@ -117,8 +117,8 @@ export const removalRules: RemovalRule[] = [
     table: 'events',
     every: 'hour',
     rule:
-      '90 days after the event, unless one of its deliveries is unfinished. What updates changed stays as ' +
-      'long, also after the deletion of the record',
+      '90 days after the event, unless one of its deliveries is unfinished. What updates changed, and from ' +
+      'which IP address, stays as long, also after the deletion of the record',
     setting: 'EVENT_RETENTION_DAYS',
     remove: removeEvents,
   },

@@ -65,7 +65,7 @@ async function findSubscriptions({
   return subscriptions && trx.isOpeningCurrent() ? subscriptions : listSubscriptions(sql, accountId)
 }
 
-function newEventRow({ actor }: WriteScope, event: NewEvent, now: Date): NewEventRow {
+function newEventRow({ actor, origin }: WriteScope, event: NewEvent, now: Date): NewEventRow {
   const { userId = null, apiKey } = actor ?? {}
   return {
     id: newId(),
@@ -78,6 +78,8 @@ function newEventRow({ actor }: WriteScope, event: NewEvent, now: Date): NewEven
     actor_type: apiKey ? 'api_key' : userId === null ? 'system' : 'user',
     api_key_id: apiKey?.id ?? null,
     user_id: userId,
+    ip: origin?.ip ?? null,
+    request_id: origin?.requestId ?? null,
   }
 }
 

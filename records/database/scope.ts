@@ -42,6 +42,12 @@ export interface Actor {
   apiKey?: { id: string }
 }
 
+/** The request that causes a change. */
+export interface Origin {
+  requestId: string
+  ip: string
+}
+
 /** The scope of an account in a transaction. */
 export interface WriteScope extends Scope {
   trx: Trx
@@ -49,6 +55,8 @@ export interface WriteScope extends Scope {
   traceparent?: string
   /** Who causes the events. Undefined: the system. */
   actor?: Actor
+  /** Undefined: no request causes the events, or an earlier version received it. */
+  origin?: Origin
   /** The enabled webhooks, as read when the transaction began. Undefined: they were not read. */
   subscriptions?: Subscription[]
   /** Inserts the rows with the account ID. On PostgreSQL the rows are sent later, see `Trx.insert`:
@@ -72,7 +80,7 @@ export function accountTransaction<T>(
 export function writeScope(
   trx: Trx,
   accountId: string,
-  begin: Pick<WriteScope, 'traceparent' | 'actor' | 'subscriptions'> = {},
+  begin: Pick<WriteScope, 'traceparent' | 'actor' | 'origin' | 'subscriptions'> = {},
 ): WriteScope {
   return {
     ...accountScope(trx, accountId),

@@ -89,6 +89,8 @@ function isPermittedBySpecification(
     case 'people':
     case 'settings':
     case 'audit-log':
+    case 'audit-log.csv':
+    case 'audit-log.ndjson':
       return role === 'owner'
     case 'records': {
       // Without a resource in the path, it is a page of imports.

@@ -92,8 +92,9 @@ describe('sign-in', () => {
     expect((await attempt(person.email, PASSWORD)).status).toBe(429)
     const scope = accountScope({ dialect: isolated.db.dialect, sql: isolated.db.read }, accountId)
     const refusals = await until('two entries about refusals', async () => {
-      const entries = await listAuditEntries(scope, { action: 'session.refused', limit: 10 })
-      return entries.length >= 2 && entries
+      const entries = await listAuditEntries(scope, { kind: 'session', limit: 10 })
+      const refused = entries.filter(({ action }) => action === 'session.refused')
+      return refused.length >= 2 && refused
     })
     expect(refusals).toEqual(
       [true, false].map((is_blocked) =>

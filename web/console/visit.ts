@@ -52,6 +52,7 @@ export function newVisit(
   { access, mayLag }: Extract<Route, { access: Access }>,
 ): Visit {
   const { ctx, db, now, ip } = visit
+  const { requestId } = ctx.state
   const reader = mayLag && db.standby ? db.standby.readerAfter(readPosition(ctx)) : db.read
   const { finance } = user.permissions
   const caller = { accountId: account.id, userId: user.id, finance }
@@ -72,7 +73,7 @@ export function newVisit(
       return result
     },
     audit: (scope, action, target, details) =>
-      insertAuditEntry(scope, { user, action, target, details, ip }, now),
+      insertAuditEntry(scope, { user, action, target, details, ip, requestId }, now),
     storeFile: (file) => storeUpload({ db, quotas }, account.id, file),
     async call(id, { updatedAt, idempotency, ...raw }) {
       assertStorable(raw.query)
@@ -82,6 +83,7 @@ export function newVisit(
         input: validate(id, raw),
         caller,
         ip,
+        requestId,
         reader,
         traceparent: ctx.state.traceparent,
         assertMatch(current) {

@@ -3,12 +3,15 @@ import {
   type AccessLevel,
   accessLevels,
   findAccountKey,
+  listAccountKeys,
   type OwnedApiKey,
 } from '../../../records/api-keys.ts'
+import type { Scope } from '../../../records/database/scope.ts'
 import { parseName } from '../../../records/names.ts'
 import type { Content, Html } from '../../shared/html.ts'
-import { checkFields, choiceField, type Errors, textField } from '../form-fields.ts'
+import { type Choice, checkFields, choiceField, type Errors, textField } from '../form-fields.ts'
 import type { Visit } from '../page.ts'
+import { parseId } from '../query.ts'
 import { actionForm, code, confirmButton, pill } from '../ui.ts'
 
 export const CRUMBS = [{ label: 'API keys', to: '/api-keys' }]
@@ -86,4 +89,24 @@ export function keyFields(values: { name: string; accessLevel: string }, errors:
       errors,
     }),
   ]
+}
+
+const MAX_KEYS_OF_EACH_STATE = 100
+
+/** The newest keys, and the chosen one, as choices of a filter. */
+export async function keyChoices(scope: Scope, chosen = ''): Promise<Choice[]> {
+  const [active, revoked] = await Promise.all([
+    listAccountKeys(scope, { isRevoked: false, limit: MAX_KEYS_OF_EACH_STATE }),
+    listAccountKeys(scope, { isRevoked: true, limit: MAX_KEYS_OF_EACH_STATE }),
+  ])
+  const keys = [...active, ...revoked]
+  const chosenId = parseId(chosen)
+  if (chosenId !== undefined && !keys.some(({ id }) => id === chosenId)) {
+    const key = await findAccountKey(scope, chosenId)
+    if (key) keys.push(key)
+  }
+  return keys.map(({ id, name, tokenPrefix, revokedAt }) => ({
+    value: id,
+    label: `${name} (${tokenPrefix}…)${revokedAt === null ? '' : ', revoked'}`,
+  }))
 }

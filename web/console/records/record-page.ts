@@ -1,12 +1,23 @@
-/** The page of a record: its fields, the records that refer to it, and its events. */
+/** The page of a record: its fields, the records that refer to it, and its history. */
 import { type Resource, resources } from '../../../generated/resources.ts'
-import type { PublicEvent } from '../../../records/events.ts'
+import { listTrail } from '../../../records/trail.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { capital, count } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
-import type { ConsolePage, Visit } from '../page.ts'
-import { buttonLink, card, empty, type Fact, facts, shortId, table, timeElement } from '../ui.ts'
+import { type ConsolePage, isOwner, type Visit } from '../page.ts'
+import { describeActor, describeChange, fieldLabels } from '../people/audit-entry.ts'
+import {
+  buttonLink,
+  card,
+  empty,
+  type Fact,
+  facts,
+  shortId,
+  table,
+  timeElement,
+  twoLines,
+} from '../ui.ts'
 import { amountOf, shownName } from './amounts.ts'
 import { cell, fullValue, isTable, type ValueContext, valueTable } from './cells.ts'
 import {
@@ -64,7 +75,7 @@ export async function recordPage(
     body: html`
       ${await recordCard(visit, resource, item, known)}
       ${related}
-      ${await eventsCard(visit, item.id)}`,
+      ${await historyCard(visit, item.id)}`,
   }
 }
 
@@ -225,24 +236,26 @@ async function relatedTable(
   return table(plural(other), [capital(noun(other)), ...labels], rows)
 }
 
-const MAX_EVENTS = 10
+const MAX_ENTRIES = 10
 
-async function eventsCard(visit: Visit, id: string): Promise<Html> {
-  const query = { 'filter[resource_id]': id, sort: ['-created_at'], 'page[size]': MAX_EVENTS }
-  const { data, meta } = (await visit.call('listEvents', { query })) as {
-    data: PublicEvent[]
-    meta: { total: number }
-  }
-  const rows = data.map((event) => ({
+/** The entries of the record in the audit log. */
+async function historyCard(visit: Visit, id: string): Promise<Html> {
+  const found = await listTrail(visit.scope, { targetId: id, limit: MAX_ENTRIES + 1 })
+  const entries = found.slice(0, MAX_ENTRIES)
+  const rows = entries.map((entry) => ({
     cells: [
-      html`<code>${event.event_type}</code>`,
-      html`<code class="muted">${event.id}</code>`,
-      timeElement(Date.parse(event.created_at), visit.now),
+      twoLines(describeChange(entry), fieldLabels(entry)),
+      describeActor(entry),
+      entry.isEvent && twoLines(html`<code>${entry.action}</code>`, html`<code>${entry.id}</code>`),
+      timeElement(entry.createdAt, visit.now),
     ],
   }))
   const body =
     rows.length > 0
-      ? table('Events', ['Event', 'ID', 'When'], rows)
-      : empty('No events', 'Events appear here when this record changes.')
-  return card(html`Events <span class="muted">${count(meta.total)}</span>`, body)
+      ? table('History', ['What', 'Who', 'Event', 'When'], rows)
+      : empty('No history', 'An entry appears here when this record changes.')
+  const allPath = `/audit-log?target=${id}`
+  return card('History', body, [
+    isOwner(visit.user) && found.length > 0 && buttonLink(allPath, 'See all', 'quiet'),
+  ])
 }

@@ -1,12 +1,11 @@
 /** The filter form above the list of API requests. */
 import { operations } from '../../../generated/operations.ts'
-import { findAccountKey, listAccountKeys } from '../../../records/api-keys.ts'
 import { listUsers } from '../../../records/users.ts'
 import type { Html } from '../../shared/html.ts'
+import { keyChoices } from '../account/api-key-parts.ts'
 import { filterForm } from '../filter-form.ts'
 import { addChoice, type Choice, selectField, textField } from '../form-fields.ts'
 import type { Visit } from '../page.ts'
-import { parseId } from '../query.ts'
 import {
   conditions,
   MAX_TEXT_CHARACTERS,
@@ -87,23 +86,3 @@ const OPERATIONS: Choice[] = Object.entries(operations).map(([id, operation]) =>
   value: id,
   label: operationName(operation),
 }))
-
-const MAX_KEYS_OF_EACH_STATE = 100
-
-/** The newest keys, and the chosen one. */
-async function keyChoices(scope: Visit['scope'], chosen = ''): Promise<Choice[]> {
-  const [active, revoked] = await Promise.all([
-    listAccountKeys(scope, { isRevoked: false, limit: MAX_KEYS_OF_EACH_STATE }),
-    listAccountKeys(scope, { isRevoked: true, limit: MAX_KEYS_OF_EACH_STATE }),
-  ])
-  const keys = [...active, ...revoked]
-  const chosenId = parseId(chosen)
-  if (chosenId !== undefined && !keys.some(({ id }) => id === chosenId)) {
-    const key = await findAccountKey(scope, chosenId)
-    if (key) keys.push(key)
-  }
-  return keys.map(({ id, name, tokenPrefix, revokedAt }) => ({
-    value: id,
-    label: `${name} (${tokenPrefix}…)${revokedAt === null ? '' : ', revoked'}`,
-  }))
-}

@@ -1,7 +1,7 @@
 /** The list of API requests as a CSV file. */
-import { stringify } from 'csv-stringify/sync'
 import type { RequestEntry } from '../../../records/request-log.ts'
 import type { User } from '../../../records/users.ts'
+import { csvText } from '../csv.ts'
 import { redactQuery } from './request-access.ts'
 
 const COLUMNS: Record<string, (request: RequestEntry) => unknown> = {
@@ -18,24 +18,14 @@ const COLUMNS: Record<string, (request: RequestEntry) => unknown> = {
   repeats: ({ repeats }) => repeats,
 }
 
-/** RFC 4180, like exports. Formulas are escaped, because a spreadsheet would run them. A path can
- *  contain one. */
-const OPTIONS = {
-  record_delimiter: '\r\n',
-  quote_record_delimiter: true,
-  // Quotes empty texts, which tells them from null.
-  quoted_match: /^$/,
-  escape_formulas: true,
-}
-
 export async function* requestsCsv(
   reader: User,
   batches: AsyncIterable<RequestEntry[]>,
 ): AsyncGenerator<string> {
-  yield stringify([Object.keys(COLUMNS)], OPTIONS)
+  yield csvText([Object.keys(COLUMNS)])
   for await (const batch of batches) {
     const requests = batch.map((request) => redactQuery(reader, request))
     const rows = requests.map((request) => Object.values(COLUMNS).map((read) => read(request)))
-    yield stringify(rows, OPTIONS)
+    yield csvText(rows)
   }
 }
