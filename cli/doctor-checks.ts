@@ -12,7 +12,7 @@ import {
   describeSchemaProblem,
   findSchemaDifference,
 } from '../records/database/schema-difference.ts'
-import { assertVersion } from '../records/database/version.ts'
+import { assertSupported } from '../records/database/version.ts'
 import { doubtLeftMs, listClockSpans } from '../records/deletion-time.ts'
 import { findConnections, findDatabaseBytes } from '../records/reports/database-state.ts'
 import {
@@ -68,7 +68,7 @@ export function checkConfiguration(config: Config): Findings {
 export async function checkDatabase({ db, config }: Installation): Promise<Findings> {
   const { database } = config
   if ('dataDir' in database) return checkSqlite(db)
-  await assertVersion(async (text) => (await db.read.raw(text)).rows)
+  await assertSupported(async (text) => (await db.read.raw(text)).rows)
   const { settings } = await findPostgresState(db)
   return ok(`PostgreSQL ${settings.server_version}.`)
 }

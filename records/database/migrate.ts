@@ -8,7 +8,7 @@ import { connectionTo } from './hosts.ts'
 import { acquireFileLock } from './lock.ts'
 import { type Migration, readMigrations } from './migration-files.ts'
 import { type DatabaseOptions, type Db, type PostgresPlace, withoutPooler } from './open.ts'
-import { assertVersion } from './version.ts'
+import { assertSupported } from './version.ts'
 
 /** PostgreSQL advisory lock: any number that nothing else locks. */
 const SETUP_LOCK_KEY = 4_687_787
@@ -43,7 +43,7 @@ function withAdvisoryLock<T>(database: PostgresPlace, work: () => Promise<T>): P
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
   }
   return withConnection(config, async (client) => {
-    await assertVersion(async (text) => (await client.query(text)).rows)
+    await assertSupported(async (text) => (await client.query(text)).rows)
     await acquireAdvisoryLock(client)
     return work().finally(() => client.query('commit').catch(() => undefined))
   })

@@ -2,8 +2,8 @@ import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { damageFile, execute, install, runWithModes } from './broken-installations.ts'
+import { startFakePostgres } from './fake-postgres.ts'
 import { type Muster, newMuster, SECRET_KEY } from './muster.ts'
-import { startOldPostgres } from './old-postgres.ts'
 
 interface Finding {
   check: string
@@ -213,7 +213,7 @@ describe('doctor', () => {
 
   it('a PostgreSQL that is too old: a problem', async () => {
     await using muster = await newMuster()
-    await using server = await startOldPostgres('120003')
+    await using server = await startFakePostgres('120003')
     const { status, findings } = await examine(muster, {
       DATABASE_URL: server.url,
       SECRET_KEY,

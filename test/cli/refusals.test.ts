@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { startListener } from '../receiver.ts'
 import { damageFile, execute, install, runWithModes } from './broken-installations.ts'
+import { startFakePostgres } from './fake-postgres.ts'
 import { type Ended, type Muster, newMuster, SECRET_KEY } from './muster.ts'
-import { startOldPostgres } from './old-postgres.ts'
 import { SERVE_ENVIRONMENT } from './serving.ts'
 
 interface State {
@@ -200,11 +200,23 @@ describe('serve exits with status 1 and one message', () => {
 
   it('PostgreSQL 13', async () => {
     await using muster = await newMuster()
-    await using server = await startOldPostgres('130014')
+    await using server = await startFakePostgres('130014')
     const environment = { ...SERVE_ENVIRONMENT, DATABASE_URL: server.url, SECRET_KEY }
     expect(messageOf(await muster.run(['serve'], { environment }), muster.dataDir)).toBe(
       'This is PostgreSQL 13, and Muster needs PostgreSQL 14 or newer. ' +
         'Upgrade the server, or set DATABASE_URL to a newer one.',
+    )
+  })
+
+  it.each([
+    ['CockroachDB', 'CockroachDB CCL v25.4.1 (x86_64-pc-linux-gnu, built 2025/11/25)'],
+    ['YugabyteDB', 'PostgreSQL 15.12-YB-2025.2.0.0-b0 on x86_64-pc-linux-gnu'],
+  ])('%s', async (database, name) => {
+    await using muster = await newMuster()
+    await using server = await startFakePostgres('150012', name)
+    const environment = { ...SERVE_ENVIRONMENT, DATABASE_URL: server.url, SECRET_KEY }
+    expect(messageOf(await muster.run(['serve'], { environment }), muster.dataDir)).toBe(
+      `This is ${database}, which lacks what Muster needs of PostgreSQL. Set DATABASE_URL to a PostgreSQL server.`,
     )
   })
 

@@ -1,4 +1,5 @@
 /** Rolling restarts, and starts while PostgreSQL is away. Real processes on PostgreSQL. */
+import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
 import { type Muster, newMuster } from '../cli/muster.ts'
 import { startServing } from '../cli/serving.ts'
@@ -104,6 +105,28 @@ describe.skipIf(inject('database') !== 'postgres')('deploys', () => {
       stderr: expect.stringMatching(
         /^PostgreSQL refuses the user or the password of DATABASE_URL: .*\. Correct DATABASE_URL\.\n$/,
       ),
+    })
+  })
+
+  test('a database whose events Citus has distributed is refused', async () => {
+    await using database = await newDatabase()
+    await using muster = await newMuster()
+    const { environment } = database
+    if (!('DATABASE_URL' in environment)) throw new Error('This test needs PostgreSQL')
+    const client = new pg.Client(environment.DATABASE_URL)
+    await client.connect()
+    // The list of distributed tables that Citus has in pg_catalog.
+    await client.query(
+      `create table events (); create table pg_dist_partition (logicalrelid regclass);
+       insert into pg_dist_partition values ('events')`,
+    )
+    await client.end()
+    expect(
+      await muster.run(['serve'], { environment: { ...environment, PORT: '0' } }),
+    ).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^Citus has distributed the events of this database, /),
     })
   })
 })

@@ -1,8 +1,8 @@
-/** A server that speaks enough of PostgreSQL's protocol to return its version, which is too old. */
+/** A server that speaks enough of PostgreSQL's protocol to return its name and version. */
 import type { Socket } from 'node:net'
 import { startListener } from '../receiver.ts'
 
-export interface OldPostgres extends AsyncDisposable {
+export interface FakePostgres extends AsyncDisposable {
   url: string
 }
 
@@ -43,15 +43,18 @@ function resultOf(column: string, value: string): Buffer {
   ])
 }
 
-/** Responds to every statement with its version, for example `130014`. */
-export async function startOldPostgres(versionNumber: string): Promise<OldPostgres> {
+/** `name`: the result of `version()`. `versionNumber`: for example `130014`. */
+export async function startFakePostgres(
+  versionNumber: string,
+  name = `PostgreSQL ${versionNumber}`,
+): Promise<FakePostgres> {
   const listener = await startListener({
     onConnection(socket: Socket) {
       socket.once('data', () => {
         // AuthenticationOk
         socket.write(Buffer.concat([message('R', int32(0)), READY]))
         socket.on('data', (data) => {
-          if (isQuery(data)) socket.write(respond(data, versionNumber))
+          if (isQuery(data)) socket.write(respond(data, versionNumber, name))
         })
       })
     },
@@ -64,8 +67,8 @@ export async function startOldPostgres(versionNumber: string): Promise<OldPostgr
 
 const isQuery = (data: Buffer): boolean => data.toString('latin1', 0, 1) === 'Q'
 
-function respond(query: Buffer, versionNumber: string): Buffer {
+function respond(query: Buffer, versionNumber: string, name: string): Buffer {
   return query.includes('version()')
-    ? resultOf('version', `PostgreSQL ${versionNumber}`)
+    ? resultOf('name', name)
     : resultOf('server_version_num', versionNumber)
 }
