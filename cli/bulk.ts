@@ -12,7 +12,7 @@ import {
   toPublicBulkJob,
 } from '../records/bulk-jobs.ts'
 import type { Db } from '../records/database/open.ts'
-import { accountTransaction, readScope } from '../records/database/scope.ts'
+import { accountTransaction, readScope, type Scope } from '../records/database/scope.ts'
 import { DEFAULT_RATE, MAX_RATE, startBulkJob } from '../webhooks/bulk.ts'
 import { type Columns, commandGroup, databaseCommand, listOutput, toTable } from './commands.ts'
 import { ACCOUNT_MEANING, lookUpAccount, lookUpBulkJobAccount } from './lookup.ts'
@@ -26,20 +26,28 @@ const list = databaseCommand({
   examples: ['muster bulk list --account Acme'],
   async run({ db }, { account }: { account: string }) {
     const { id } = await lookUpAccount(db, account)
-    const jobs = await listBulkJobs(readScope(db, id))
-    return listOutput(jobs, { toDocument, columns: COLUMNS, none: 'No bulk jobs yet.' })
+    const scope = readScope(db, id)
+    const jobs: JobDocument[] = []
+    for (const job of await listBulkJobs(scope)) jobs.push(await toDocument(scope, job))
+    return listOutput(jobs, {
+      toDocument: (job) => job,
+      columns: COLUMNS,
+      none: 'No bulk jobs yet.',
+    })
   },
 })
 
 const show = databaseCommand({
   name: 'show',
-  summary: 'show the progress of a bulk job',
-  description: 'Show the progress of a bulk job.',
+  summary: 'show the progress and the result of a bulk job',
+  description:
+    'Show the progress of a bulk job, and how many of its deliveries are delivered, have failed and ' +
+    'are waiting now.',
   declare: (command) => command.argument('<id>', 'the bulk job'),
   examples: ['muster bulk show ID'],
   async run({ db }, id: string) {
     const scope = readScope(db, await lookUpBulkJobAccount(db, id))
-    return toOutput(await findBulkJob(scope, id))
+    return toOutput(scope, await findBulkJob(scope, id))
   },
 })
 
@@ -76,43 +84,51 @@ const changes = CHANGES.map(({ name, summary, description, change }) =>
     examples: [`muster bulk ${name} ID`],
     async run({ db, now }, id: string) {
       const accountId = await lookUpBulkJobAccount(db, id)
-      return toOutput(await accountTransaction(db, accountId, (scope) => change(scope, id, now())))
+      const job = await accountTransaction(db, accountId, (scope) => change(scope, id, now()))
+      return toOutput(readScope(db, accountId), job)
     },
   }),
 )
 
 export const addCommand = commandGroup(
   'bulk',
-  'List, pause, resume and cancel bulk jobs: jobs that send missed events or retry failed ' +
-    'deliveries in the background.',
+  'List, pause, resume and cancel bulk jobs: jobs that send missed events, or retry failed or ' +
+    'waiting deliveries, in the background.',
   [list, show, ...changes],
 )
 
-function toOutput(job: BulkJob | undefined): Output {
+async function toOutput(scope: Scope, job: BulkJob | undefined): Promise<Output> {
   if (!job) throw new Refused('The bulk job no longer exists')
-  return { document: toDocument(job), text: toTable([job], COLUMNS) }
+  const document = await toDocument(scope, job)
+  return { document, text: toTable([document], COLUMNS) }
 }
 
-function toDocument(job: BulkJob) {
-  const { id, ...document } = toPublicBulkJob(job)
+type JobDocument = Awaited<ReturnType<typeof toDocument>>
+
+async function toDocument(scope: Scope, job: BulkJob) {
+  const { id, ...document } = await toPublicBulkJob(scope, job)
   return { id, account_id: job.accountId, ...document }
 }
 
-const COLUMNS: Columns<BulkJob> = {
+const COLUMNS: Columns<JobDocument> = {
   ID: ({ id }) => id,
   KIND: ({ kind }) => kind,
-  WEBHOOK: ({ webhookId }) => webhookId ?? 'all',
-  STATE: ({ state, stateReason }) => (stateReason === null ? state : `${state} (${stateReason})`),
+  WEBHOOK: ({ webhook_id }) => webhook_id ?? 'all',
+  STATE: ({ state, state_reason }) =>
+    state_reason === null ? state : `${state} (${state_reason})`,
   DONE: ({ done }) => done,
   SKIPPED: ({ skipped }) => skipped,
   TOTAL: ({ total }) => total,
+  DELIVERED: ({ delivered }) => delivered,
+  FAILED: ({ failed }) => failed,
+  WAITING: ({ waiting }) => waiting,
   RATE: ({ rate }) => rate,
-  STARTED: ({ createdAt }) => formatTime(createdAt),
+  STARTED: ({ created_at }) => created_at,
 }
 
-function formatStarted(job: BulkJob): Output {
+async function formatStarted(scope: Scope, job: BulkJob): Promise<Output> {
   return {
-    document: toDocument(job),
+    document: await toDocument(scope, job),
     text: [
       `Started bulk job ${job.id}. A running worker sends ${job.total} deliveries, ` +
         `at most ${job.rate} per second.`,
@@ -140,16 +156,19 @@ function formatPreview(selection: BulkSelection, count: number): Output {
 }
 
 export interface BulkOptions {
-  until?: Date
   rate: number
   preview?: boolean
 }
 
-/** Adds the options of every command that starts a bulk job. Each command adds `--since` itself:
- *  retry-failed requires it, send-missed has a default. */
+/** Adds the end of the period of a bulk job. Each command adds `--since` itself: retry-failed
+ *  requires it, send-missed has a default. */
+export function addUntilOption(command: Command): Command {
+  return command.option('--until <time>', 'end of the period (default: now)', parseTime)
+}
+
+/** Adds the options of every command that starts a bulk job. */
 export function addBulkOptions(command: Command): Command {
   return command
-    .option('--until <time>', 'end of the period (default: now)', parseTime)
     .option(
       '--rate <n>',
       `maximum deliveries per second, up to ${MAX_RATE}`,
@@ -164,11 +183,10 @@ export async function startOrPreview(
   selection: BulkSelection,
   { rate, preview }: BulkOptions,
 ): Promise<Output> {
-  if (preview)
-    return formatPreview(selection, await countSelected(readScope(db, accountId), selection))
-  return formatStarted(
-    await startBulkJob(db, accountId, { selection, rate, createdBy: null }, now()),
-  )
+  const scope = readScope(db, accountId)
+  if (preview) return formatPreview(selection, await countSelected(scope, selection))
+  const job = await startBulkJob(db, accountId, { selection, rate, createdBy: null }, now())
+  return formatStarted(scope, job)
 }
 
 /** A day, or a time with its offset from UTC. Seconds may be missing. */

@@ -1,10 +1,10 @@
 import { commandGroup } from './commands.ts'
 import { attempts, list, undelivered } from './delivery-lists.ts'
 import { pause, unpause } from './delivery-pause.ts'
-import { cancel, retry, retryFailed } from './delivery-retries.ts'
+import { cancel, retry, retryFailed, retryWaiting } from './delivery-retries.ts'
 
 export const addCommand = commandGroup(
   'deliveries',
   'List, retry, resend and cancel webhook deliveries, and pause all of them.',
-  [list, undelivered, retry, retryFailed, cancel, attempts, pause, unpause],
+  [list, undelivered, retry, retryFailed, retryWaiting, cancel, attempts, pause, unpause],
 )

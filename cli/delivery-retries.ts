@@ -1,7 +1,8 @@
-/** The `deliveries` commands that change deliveries: retry, retry-failed, cancel. */
-import { Option } from 'commander'
+/** The `deliveries` commands that change deliveries: retry, retry-failed, retry-waiting, cancel. */
+import { type Command, Option } from 'commander'
 import { Refused } from '../errors.ts'
 import { eventTypes } from '../generated/events.ts'
+import type { Db } from '../records/database/open.ts'
 import { accountTransaction, type WriteScope } from '../records/database/scope.ts'
 import { findDelivery } from '../records/deliveries.ts'
 import {
@@ -10,9 +11,10 @@ import {
   resendDelivery,
   retryDelivery,
 } from '../records/delivery-commands.ts'
-import { selectFailedDeliveries } from '../webhooks/bulk.ts'
+import { selectFailedDeliveries, selectWaitingDeliveries } from '../webhooks/bulk.ts'
 import {
   addBulkOptions,
+  addUntilOption,
   assertPeriod,
   type BulkOptions,
   parseTime,
@@ -80,11 +82,42 @@ const ATTEMPT_MESSAGES: Record<AttemptTrigger, (id: string) => string> = {
     'The delivery stays delivered whatever the response.',
 }
 
-interface RetryFailedOptions extends BulkOptions {
+interface Selection {
   webhook?: string
   account?: string
   type?: string[]
+}
+
+interface RetryFailedOptions extends BulkOptions, Selection {
   since: Date
+  until?: Date
+}
+
+/** Adds the options that select deliveries. */
+function addSelection(command: Command): Command {
+  return command
+    .addOption(new Option('--webhook <id>', 'deliveries of this webhook').conflicts('account'))
+    .option(
+      '--account <account>',
+      'deliveries of all enabled webhooks of this account (its ID or its name)',
+    )
+    .option(
+      '--type <list>',
+      'only these event types, for example participant.created,task.completed',
+      parseList(...Object.keys(eventTypes)),
+    )
+}
+
+function assertSelection({ webhook, account }: Selection): void {
+  if (webhook === undefined && account === undefined)
+    throw new UsageError("use one of the options '--webhook <id>' and '--account <account>'")
+}
+
+/** The account of the deliveries. */
+async function findSelectedAccount(db: Db, { webhook, account = '' }: Selection): Promise<string> {
+  return webhook === undefined
+    ? (await lookUpAccount(db, account)).id
+    : lookUpWebhookAccount(db, webhook)
 }
 
 export const retryFailed = databaseCommand({
@@ -95,35 +128,43 @@ export const retryFailed = databaseCommand({
     'one attempt. Runs in the background and continues after a restart.',
   declare: (command) =>
     addBulkOptions(
-      command
-        .addOption(new Option('--webhook <id>', 'deliveries of this webhook').conflicts('account'))
-        .option(
-          '--account <account>',
-          'deliveries of all enabled webhooks of this account (its ID or its name)',
-        )
-        .option(
-          '--type <list>',
-          'only these event types, for example participant.created,task.completed',
-          parseList(...Object.keys(eventTypes)),
-        )
-        .requiredOption('--since <time>', 'start of the period', parseTime),
+      addUntilOption(
+        addSelection(command).requiredOption('--since <time>', 'start of the period', parseTime),
+      ),
     ),
   examples: [
     'muster deliveries retry-failed --webhook ID --since 2026-11-21T09:00:00Z --preview',
     'muster deliveries retry-failed --account ID --type participant.created --since 2026-11-21',
   ],
   check(options: RetryFailedOptions) {
-    if (options.webhook === undefined && options.account === undefined)
-      throw new UsageError("use one of the options '--webhook <id>' and '--account <account>'")
+    assertSelection(options)
     assertPeriod(options)
   },
   async run({ db, now }, options: RetryFailedOptions) {
-    const { webhook, account = '', type: types } = options
-    const accountId =
-      webhook === undefined
-        ? (await lookUpAccount(db, account)).id
-        : await lookUpWebhookAccount(db, webhook)
-    const selection = selectFailedDeliveries(webhook ?? null, types ?? null, options, now())
+    const { webhook = null, type = null } = options
+    const accountId = await findSelectedAccount(db, options)
+    const selection = selectFailedDeliveries(webhook, type, options, now())
+    return startOrPreview({ db, accountId, now }, selection, options)
+  },
+})
+
+export const retryWaiting = databaseCommand({
+  name: 'retry-waiting',
+  summary: 'make the next attempt of all retrying deliveries now',
+  description:
+    'Make the next attempt of each retrying delivery of a webhook, or of an account, now, for ' +
+    'example after an endpoint was repaired. It counts as an attempt of the schedule: if it fails, ' +
+    'the next one follows the schedule. Runs in the background and continues after a restart.',
+  declare: (command) => addBulkOptions(addSelection(command)),
+  examples: [
+    'muster deliveries retry-waiting --webhook ID --preview',
+    'muster deliveries retry-waiting --account ID --type participant.created --rate 100',
+  ],
+  check: assertSelection,
+  async run({ db, now }, options: BulkOptions & Selection) {
+    const { webhook = null, type = null } = options
+    const accountId = await findSelectedAccount(db, options)
+    const selection = selectWaitingDeliveries(webhook, type, now())
     return startOrPreview({ db, accountId, now }, selection, options)
   },
 })

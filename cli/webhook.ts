@@ -15,6 +15,7 @@ import { newSecret, sealSecret } from '../webhooks/transport/secret.ts'
 import { auditWebhook } from './audit.ts'
 import {
   addBulkOptions,
+  addUntilOption,
   assertPeriod,
   type BulkOptions,
   parseTime,
@@ -154,6 +155,7 @@ const switches = SWITCHES.map(({ name, summary, description, change, verb, enabl
 
 interface MissedOptions extends BulkOptions {
   since?: Date
+  until?: Date
 }
 
 const SEND_MISSED = 'muster webhook send-missed ID'
@@ -168,13 +170,15 @@ const sendMissed = databaseCommand({
     'after a restart.',
   declare: (command) =>
     addBulkOptions(
-      command
-        .argument('<id>', 'the webhook')
-        .option(
-          '--since <time>',
-          'start of the period (default: when the webhook was last disabled)',
-          parseTime,
-        ),
+      addUntilOption(
+        command
+          .argument('<id>', 'the webhook')
+          .option(
+            '--since <time>',
+            'start of the period (default: when the webhook was last disabled)',
+            parseTime,
+          ),
+      ),
     ),
   examples: [`${SEND_MISSED} --preview`, `${SEND_MISSED} --since 2026-11-21T09:00:00Z --rate 100`],
   check: (_: string, options: MissedOptions) => assertPeriod(options),

@@ -55,6 +55,7 @@ import { prepareWebhookSecret } from '../handlers/prepareWebhookSecret.ts'
 import { resendDelivery } from '../handlers/resendDelivery.ts'
 import { retryDelivery } from '../handlers/retryDelivery.ts'
 import { retryFailedDeliveries } from '../handlers/retryFailedDeliveries.ts'
+import { retryWaitingDeliveries } from '../handlers/retryWaitingDeliveries.ts'
 import { sendMissedEvents } from '../handlers/sendMissedEvents.ts'
 import { testWebhook } from '../handlers/testWebhook.ts'
 import { updateJob } from '../handlers/updateJob.ts'
@@ -121,6 +122,7 @@ export const handlers: Handlers = {
   resendDelivery,
   retryDelivery,
   retryFailedDeliveries,
+  retryWaitingDeliveries,
   sendMissedEvents,
   testWebhook,
   updateJob,

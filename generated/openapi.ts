@@ -752,6 +752,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/public/v1/webhooks/{webhook}/retry-waiting": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The ID of the webhook.
+                 * @example 019cade2-11c0-7a1d-9e65-3c7b8d2f4a90
+                 */
+                webhook: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retry waiting deliveries
+         * @description Starts a bulk job, which makes the next attempt of each retrying delivery of the webhook now, for example after you have repaired your endpoint. It counts as an attempt of the schedule: if it fails, the next one follows the schedule. A webhook has at most one unfinished job of each kind: a further request gets 409.
+         */
+        post: operations["retryWaitingDeliveries"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/public/v1/bulk-jobs/{bulk_job}": {
         parameters: {
             query?: never;
@@ -2055,11 +2081,22 @@ export interface components {
             /** @description Only deliveries of these event types. Without it, of all types. */
             event_types?: components["schemas"]["EventTypeName"][];
         };
+        /** @description How many deliveries to retry, and how fast. */
+        RetryWaiting: {
+            /**
+             * Format: int32
+             * @description The most deliveries per second. It leaves capacity for new events.
+             * @default 50
+             */
+            rate?: number;
+            /** @description Only deliveries of these event types. Without it, of all types. */
+            event_types?: components["schemas"]["EventTypeName"][];
+        };
         /**
          * @description What the job does.
          * @enum {string}
          */
-        BulkJobKind: "send_missed" | "retry_failed";
+        BulkJobKind: "send_missed" | "retry_failed" | "retry_waiting";
         /**
          * @description The state of a bulk job.
          * @enum {string}
@@ -2081,8 +2118,16 @@ export interface components {
             webhook_id: string | null;
             /** @description The event types of the deliveries. Null for all types. */
             event_types: components["schemas"]["EventTypeName"][] | null;
-            since: components["schemas"]["Timestamp"];
-            until: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description The start of the period, in which the events were created, or the deliveries failed. A job that retries waiting deliveries has no start: 1970-01-01.
+             */
+            since: string;
+            /**
+             * Format: date-time
+             * @description The end of the period. A job that retries waiting deliveries leaves out those that were created later.
+             */
+            until: string;
             /**
              * Format: int32
              * @description The most deliveries per second.
@@ -2105,6 +2150,21 @@ export interface components {
              * @description The number of deliveries that needed nothing any more. Set at the end.
              */
             skipped: number;
+            /**
+             * Format: int32
+             * @description How many deliveries of the job are delivered now. `delivered`, `failed` and `waiting` change until all attempts have ended. Deliveries that a later job has taken over, or that were deleted, count in none of them.
+             */
+            delivered: number;
+            /**
+             * Format: int32
+             * @description How many deliveries of the job have failed, and have no attempt scheduled.
+             */
+            failed: number;
+            /**
+             * Format: int32
+             * @description How many deliveries of the job have an attempt scheduled or in progress.
+             */
+            waiting: number;
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
             /**
@@ -4062,6 +4122,9 @@ export interface components {
                  *       "total": 120,
                  *       "done": 0,
                  *       "skipped": 0,
+                 *       "delivered": 0,
+                 *       "failed": 0,
+                 *       "waiting": 0,
                  *       "created_at": "2026-03-02T11:00:00.000Z",
                  *       "updated_at": "2026-03-02T11:00:00.000Z",
                  *       "ended_at": null
@@ -4099,6 +4162,9 @@ export interface components {
                  *       "total": 120,
                  *       "done": 0,
                  *       "skipped": 0,
+                 *       "delivered": 0,
+                 *       "failed": 0,
+                 *       "waiting": 0,
                  *       "created_at": "2026-03-02T11:00:00.000Z",
                  *       "updated_at": "2026-03-02T11:00:00.000Z",
                  *       "ended_at": null
@@ -4136,6 +4202,9 @@ export interface components {
                  *       "total": 120,
                  *       "done": 0,
                  *       "skipped": 0,
+                 *       "delivered": 0,
+                 *       "failed": 0,
+                 *       "waiting": 0,
                  *       "created_at": "2026-03-02T11:00:00.000Z",
                  *       "updated_at": "2026-03-02T11:00:00.000Z",
                  *       "ended_at": null
@@ -5250,6 +5319,16 @@ export interface components {
                 "application/json": components["schemas"]["RetryFailed"];
             };
         };
+        RetryWaitingBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "rate": 50
+                 *     }
+                 */
+                "application/json": components["schemas"]["RetryWaiting"];
+            };
+        };
         PaymentBatchBody: {
             content: {
                 /**
@@ -5469,6 +5548,7 @@ export type WebhookCreate = components['schemas']['WebhookCreate'];
 export type WebhookUpdate = components['schemas']['WebhookUpdate'];
 export type SendMissed = components['schemas']['SendMissed'];
 export type RetryFailed = components['schemas']['RetryFailed'];
+export type RetryWaiting = components['schemas']['RetryWaiting'];
 export type BulkJobKind = components['schemas']['BulkJobKind'];
 export type BulkJobState = components['schemas']['BulkJobState'];
 export type BulkJobStateReason = components['schemas']['BulkJobStateReason'];
@@ -5661,6 +5741,7 @@ export type RequestBodyWebhookCreateBody = components['requestBodies']['WebhookC
 export type RequestBodyWebhookUpdateBody = components['requestBodies']['WebhookUpdateBody'];
 export type RequestBodySendMissedBody = components['requestBodies']['SendMissedBody'];
 export type RequestBodyRetryFailedBody = components['requestBodies']['RetryFailedBody'];
+export type RequestBodyRetryWaitingBody = components['requestBodies']['RetryWaitingBody'];
 export type RequestBodyPaymentBatchBody = components['requestBodies']['PaymentBatchBody'];
 export type HeaderXRequestId = components['headers']['X-Request-Id'];
 export type HeaderXRateLimitLimit = components['headers']['X-RateLimit-Limit'];
@@ -7451,6 +7532,39 @@ export interface operations {
             cookie?: never;
         };
         requestBody: components["requestBodies"]["RetryFailedBody"];
+        responses: {
+            201: components["responses"]["BulkJobCreated"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["CommandConflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ChangeUnavailable"];
+        };
+    };
+    retryWaitingDeliveries: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description The ID of the webhook.
+                 * @example 019cade2-11c0-7a1d-9e65-3c7b8d2f4a90
+                 */
+                webhook: string;
+            };
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["RetryWaitingBody"];
         responses: {
             201: components["responses"]["BulkJobCreated"];
             400: components["responses"]["BadRequest"];

@@ -54,6 +54,7 @@ export type OperationId =
   | 'testWebhook'
   | 'sendMissedEvents'
   | 'retryFailedDeliveries'
+  | 'retryWaitingDeliveries'
   | 'getBulkJob'
   | 'cancelBulkJob'
   | 'listDeliveries'
@@ -1710,6 +1711,30 @@ export const operations = {
     batch: null,
     deprecation: null,
   },
+  retryWaitingDeliveries: {
+    method: 'post',
+    path: '/public/v1/webhooks/{webhook}/retry-waiting',
+    tag: 'Webhooks',
+    summary: 'Retry waiting deliveries',
+    access: 'write',
+    permission: 'webhooks',
+    rateLimit: { limit: 60, windowSeconds: 60 },
+    query: {},
+    sorts: [],
+    filters: {},
+    emits: [],
+    success: 201,
+    mediaTypes: ['application/json'],
+    files: [],
+    etag: false,
+    location: false,
+    statuses: [201, 400, 401, 403, 404, 409, 413, 414, 415, 422, 429, 500, 503],
+    shownOnce: [],
+    idempotent: true,
+    ifMatch: false,
+    batch: null,
+    deprecation: null,
+  },
   getBulkJob: {
     method: 'get',
     path: '/public/v1/bulk-jobs/{bulk_job}',
@@ -2108,6 +2133,7 @@ interface BodyDefaults {
   createWebhook: 'description' | 'ordering' | 'headers' | 'enabled'
   sendMissedEvents: 'rate'
   retryFailedDeliveries: 'rate'
+  retryWaitingDeliveries: 'rate'
 }
 
 type Table = typeof operations

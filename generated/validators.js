@@ -11967,12 +11967,196 @@ validate376.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_200_headers = validate379;
-const schema139 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"link":{"$ref":"/shared/openapi.yaml/components/headers/Link/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
-const schema140 = {"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"};
+const open_openapi_schemas_RetryWaiting = validate379;
+const schema139 = {"type":"object","additionalProperties":false,"properties":{"rate":{"type":"integer","format":"int32","minimum":1,"maximum":500,"default":50},"event_types":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"},"uniqueItems":true}}}};
+
+function validate379(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.rate === undefined){
+data.rate = 50;
+}
+for(const key0 in data){
+if(!((key0 === "rate") || (key0 === "event_types"))){
+const err0 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+}
+let data0 = data.rate;
+if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
+const err1 = {instancePath:instancePath+"/rate",schemaPath:"#/properties/rate/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if((typeof data0 == "number") && (isFinite(data0))){
+if(data0 > 500 || isNaN(data0)){
+const err2 = {instancePath:instancePath+"/rate",schemaPath:"#/properties/rate/maximum",keyword:"maximum",params:{comparison: "<=", limit: 500},message:"must be <= 500"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(data0 < 1 || isNaN(data0)){
+const err3 = {instancePath:instancePath+"/rate",schemaPath:"#/properties/rate/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+if(!(formats0.validate(data0))){
+const err4 = {instancePath:instancePath+"/rate",schemaPath:"#/properties/rate/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+if(data.event_types !== undefined){
+let data1 = data.event_types;
+const _errs6 = errors;
+let valid1 = true;
+const _errs7 = errors;
+if(Array.isArray(data1)){
+if(data1.length > 100){
+const err5 = {};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+}
+var _valid0 = _errs7 === errors;
+errors = _errs6;
+if(vErrors !== null){
+if(_errs6){
+vErrors.length = _errs6;
+}
+else {
+vErrors = null;
+}
+}
+if(_valid0){
+const _errs8 = errors;
+if(Array.isArray(data1)){
+const len0 = data1.length;
+for(let i0=0; i0<len0; i0++){
+if(!(validate268(data1[i0], {instancePath:instancePath+"/event_types/" + i0,parentData:data1,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate268.errors : vErrors.concat(validate268.errors);
+errors = vErrors.length;
+}
+}
+let i1 = data1.length;
+let j0;
+if(i1 > 1){
+outer0:
+for(;i1--;){
+for(j0 = i1; j0--;){
+if(func0(data1[i1], data1[j0])){
+const err6 = {instancePath:instancePath+"/event_types",schemaPath:"#/properties/event_types/then/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+break outer0;
+}
+}
+}
+}
+}
+var _valid0 = _errs8 === errors;
+valid1 = _valid0;
+}
+if(!valid1){
+const err7 = {instancePath:instancePath+"/event_types",schemaPath:"#/properties/event_types/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+if(Array.isArray(data1)){
+if(data1.length > 100){
+const err8 = {instancePath:instancePath+"/event_types",schemaPath:"#/properties/event_types/maxItems",keyword:"maxItems",params:{limit: 100},message:"must NOT have more than 100 items"};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+if(data1.length < 1){
+const err9 = {instancePath:instancePath+"/event_types",schemaPath:"#/properties/event_types/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+}
+else {
+const err10 = {instancePath:instancePath+"/event_types",schemaPath:"#/properties/event_types/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err10];
+}
+else {
+vErrors.push(err10);
+}
+errors++;
+}
+}
+}
+else {
+const err11 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err11];
+}
+else {
+vErrors.push(err11);
+}
+errors++;
+}
+validate379.errors = vErrors;
+return errors === 0;
+}
+
+const listParticipants_200_headers = validate381;
+const schema140 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"link":{"$ref":"/shared/openapi.yaml/components/headers/Link/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const schema141 = {"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"};
 const pattern48 = new RegExp("^[A-Za-z0-9._-]{1,128}$", "u");
 
-function validate380(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate382(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -11997,18 +12181,18 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate380.errors = vErrors;
+validate382.errors = vErrors;
 return errors === 0;
 }
 
-const schema141 = {"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"};
+const schema142 = {"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"};
 const pattern49 = new RegExp("^-?\\d+$", "u");
 
-function validate382(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate384(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))) && (typeof data !== "string")){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema141.type},message:"must be integer,string"};
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema142.type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -12051,17 +12235,17 @@ vErrors.push(err3);
 errors++;
 }
 }
-validate382.errors = vErrors;
+validate384.errors = vErrors;
 return errors === 0;
 }
 
-const schema142 = {"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"};
+const schema143 = {"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"};
 
-function validate384(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate386(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))) && (typeof data !== "string")){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema142.type},message:"must be integer,string"};
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema143.type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -12104,17 +12288,17 @@ vErrors.push(err3);
 errors++;
 }
 }
-validate384.errors = vErrors;
+validate386.errors = vErrors;
 return errors === 0;
 }
 
-const schema143 = {"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"};
+const schema144 = {"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"};
 
-function validate386(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate388(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))) && (typeof data !== "string")){
-const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema143.type},message:"must be integer,string"};
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema144.type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -12147,14 +12331,14 @@ vErrors.push(err2);
 errors++;
 }
 }
-validate386.errors = vErrors;
+validate388.errors = vErrors;
 return errors === 0;
 }
 
-const schema144 = {"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"};
+const schema145 = {"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"};
 const pattern52 = new RegExp("^\"default\";r=\\d+;t=\\d+$", "u");
 
-function validate388(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate390(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -12179,14 +12363,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate388.errors = vErrors;
+validate390.errors = vErrors;
 return errors === 0;
 }
 
-const schema145 = {"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"};
+const schema146 = {"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"};
 const pattern53 = new RegExp("^\"default\";q=\\d+;w=\\d+$", "u");
 
-function validate390(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate392(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -12211,14 +12395,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate390.errors = vErrors;
+validate392.errors = vErrors;
 return errors === 0;
 }
 
-const schema146 = {"type":"string","pattern":"^<[^<>]+>; rel=\"next\"$"};
+const schema147 = {"type":"string","pattern":"^<[^<>]+>; rel=\"next\"$"};
 const pattern54 = new RegExp("^<[^<>]+>; rel=\"next\"$", "u");
 
-function validate392(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate394(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -12243,12 +12427,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate392.errors = vErrors;
+validate394.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate379(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate381(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12313,44 +12497,44 @@ vErrors.push(err5);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate380(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate380.errors : vErrors.concat(validate380.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate382(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+if(!(validate382(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate384(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate384(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate386(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate386(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate388(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate388(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate388.errors : vErrors.concat(validate388.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate390(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate390(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate390.errors : vErrors.concat(validate390.errors);
 errors = vErrors.length;
 }
 }
-if(data.link !== undefined){
-if(!(validate392(data.link, {instancePath:instancePath+"/link",parentData:data,parentDataProperty:"link",rootData}))){
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate392(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
 vErrors = vErrors === null ? validate392.errors : vErrors.concat(validate392.errors);
+errors = vErrors.length;
+}
+}
+if(data.link !== undefined){
+if(!(validate394(data.link, {instancePath:instancePath+"/link",parentData:data,parentDataProperty:"link",rootData}))){
+vErrors = vErrors === null ? validate394.errors : vErrors.concat(validate394.errors);
 errors = vErrors.length;
 }
 }
@@ -12365,16 +12549,16 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate379.errors = vErrors;
+validate381.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ParticipantList = validate394;
-const schema147 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema148 = {"type":"object","required":["id","full_name","email","phone","status","tags","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"full_name":{"type":"string"},"email":{"type":"string","nullable":true},"phone":{"type":"string","nullable":true},"status":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","items":{"type":"string"}},"external_id":{"type":"string","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
-const schema149 = {"type":"string","format":"date-time"};
+const closed_openapi_schemas_ParticipantList = validate396;
+const schema148 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema149 = {"type":"object","required":["id","full_name","email","phone","status","tags","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"full_name":{"type":"string"},"email":{"type":"string","nullable":true},"phone":{"type":"string","nullable":true},"status":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","items":{"type":"string"}},"external_id":{"type":"string","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const schema150 = {"type":"string","format":"date-time"};
 
-function validate398(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate400(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -12399,12 +12583,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate398.errors = vErrors;
+validate400.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate395(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate397(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12499,7 +12683,7 @@ vErrors.push(err8);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema148.properties, key0))){
+if(!(func2.call(schema149.properties, key0))){
 const err9 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err9];
@@ -12602,14 +12786,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate398(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate398(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
@@ -12624,13 +12808,13 @@ vErrors.push(err16);
 }
 errors++;
 }
-validate395.errors = vErrors;
+validate397.errors = vErrors;
 return errors === 0;
 }
 
-const schema150 = {"type":"object","required":["current_page","last_page","per_page","total","allowed_sorts","next_cursor","complete_until"],"properties":{"current_page":{"type":"integer","format":"int32","minimum":1},"last_page":{"type":"integer","format":"int32","minimum":1},"per_page":{"type":"integer","format":"int32","minimum":1,"maximum":100},"total":{"type":"integer","format":"int64","minimum":0},"allowed_sorts":{"type":"array","items":{"type":"string"}},"next_cursor":{"type":"string","nullable":true},"complete_until":{"type":"string","format":"date-time","nullable":true}},"additionalProperties":false};
+const schema151 = {"type":"object","required":["current_page","last_page","per_page","total","allowed_sorts","next_cursor","complete_until"],"properties":{"current_page":{"type":"integer","format":"int32","minimum":1},"last_page":{"type":"integer","format":"int32","minimum":1},"per_page":{"type":"integer","format":"int32","minimum":1,"maximum":100},"total":{"type":"integer","format":"int64","minimum":0},"allowed_sorts":{"type":"array","items":{"type":"string"}},"next_cursor":{"type":"string","nullable":true},"complete_until":{"type":"string","format":"date-time","nullable":true}},"additionalProperties":false};
 
-function validate402(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate404(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12943,12 +13127,12 @@ vErrors.push(err26);
 }
 errors++;
 }
-validate402.errors = vErrors;
+validate404.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate394(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate396(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12989,8 +13173,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate395(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate395.errors : vErrors.concat(validate395.errors);
+if(!(validate397(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate397.errors : vErrors.concat(validate397.errors);
 errors = vErrors.length;
 }
 }
@@ -13007,8 +13191,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate402(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate402.errors : vErrors.concat(validate402.errors);
+if(!(validate404(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate404.errors : vErrors.concat(validate404.errors);
 errors = vErrors.length;
 }
 }
@@ -13023,14 +13207,14 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate394.errors = vErrors;
+validate396.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_400_headers = validate404;
-const schema151 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"}},"required":["x-request-id"]};
+const listParticipants_400_headers = validate406;
+const schema152 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"}},"required":["x-request-id"]};
 
-function validate404(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate406(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13045,8 +13229,8 @@ vErrors.push(err0);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate380(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate380.errors : vErrors.concat(validate380.errors);
+if(!(validate382(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
 errors = vErrors.length;
 }
 }
@@ -13061,14 +13245,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate404.errors = vErrors;
+validate406.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ApiError = validate406;
-const schema152 = {"type":"object","required":["message"],"properties":{"message":{"type":"string","minLength":1}},"additionalProperties":false};
+const closed_openapi_schemas_ApiError = validate408;
+const schema153 = {"type":"object","required":["message"],"properties":{"message":{"type":"string","minLength":1}},"additionalProperties":false};
 
-function validate406(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate408(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13130,15 +13314,15 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate406.errors = vErrors;
+validate408.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_401_headers = validate407;
-const schema153 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"www-authenticate":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","www-authenticate"]};
-const schema154 = {"type":"string"};
+const listParticipants_401_headers = validate409;
+const schema154 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"www-authenticate":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","www-authenticate"]};
+const schema155 = {"type":"string"};
 
-function validate409(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate411(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -13151,12 +13335,12 @@ vErrors.push(err0);
 }
 errors++;
 }
-validate409.errors = vErrors;
+validate411.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate407(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate409(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13181,14 +13365,14 @@ vErrors.push(err1);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate380(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate380.errors : vErrors.concat(validate380.errors);
+if(!(validate382(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
 errors = vErrors.length;
 }
 }
 if(data["www-authenticate"] !== undefined){
-if(!(validate409(data["www-authenticate"], {instancePath:instancePath+"/www-authenticate",parentData:data,parentDataProperty:"www-authenticate",rootData}))){
-vErrors = vErrors === null ? validate409.errors : vErrors.concat(validate409.errors);
+if(!(validate411(data["www-authenticate"], {instancePath:instancePath+"/www-authenticate",parentData:data,parentDataProperty:"www-authenticate",rootData}))){
+vErrors = vErrors === null ? validate411.errors : vErrors.concat(validate411.errors);
 errors = vErrors.length;
 }
 }
@@ -13203,14 +13387,14 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate407.errors = vErrors;
+validate409.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_422_headers = validate411;
-const schema155 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const listParticipants_422_headers = validate413;
+const schema156 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate411(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate413(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13275,38 +13459,38 @@ vErrors.push(err5);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate380(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate380.errors : vErrors.concat(validate380.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate382(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+if(!(validate382(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate384(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate384(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate386(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate386(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate388(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate388(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate388.errors : vErrors.concat(validate388.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate390(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate390(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate390.errors : vErrors.concat(validate390.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate392(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate392.errors : vErrors.concat(validate392.errors);
 errors = vErrors.length;
 }
 }
@@ -13321,14 +13505,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate411.errors = vErrors;
+validate413.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ApiValidationError = validate418;
-const schema156 = {"type":"object","required":["message","errors"],"properties":{"message":{"type":"string","minLength":1},"errors":{"type":"object","minProperties":1,"additionalProperties":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}}},"additionalProperties":false};
+const closed_openapi_schemas_ApiValidationError = validate420;
+const schema157 = {"type":"object","required":["message","errors"],"properties":{"message":{"type":"string","minLength":1},"errors":{"type":"object","minProperties":1,"additionalProperties":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}}},"additionalProperties":false};
 
-function validate418(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate420(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13476,14 +13660,14 @@ vErrors.push(err11);
 }
 errors++;
 }
-validate418.errors = vErrors;
+validate420.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_429_headers = validate419;
-const schema157 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","retry-after","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const listParticipants_429_headers = validate421;
+const schema158 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","retry-after","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate419(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate421(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13558,44 +13742,44 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate380(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate380.errors : vErrors.concat(validate380.errors);
+if(!(validate382(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
 errors = vErrors.length;
 }
 }
 if(data["retry-after"] !== undefined){
-if(!(validate382(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
-vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate382(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate384(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(!(validate384(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
 vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate386(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate384(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate386(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate388(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate388(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate388.errors : vErrors.concat(validate388.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate390(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate390(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate390.errors : vErrors.concat(validate390.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate392(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate392.errors : vErrors.concat(validate392.errors);
 errors = vErrors.length;
 }
 }
@@ -13610,14 +13794,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate419.errors = vErrors;
+validate421.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_503_headers = validate427;
-const schema158 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"}},"required":["x-request-id","retry-after"]};
+const listParticipants_503_headers = validate429;
+const schema159 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"}},"required":["x-request-id","retry-after"]};
 
-function validate427(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate429(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13642,14 +13826,14 @@ vErrors.push(err1);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate380(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate380.errors : vErrors.concat(validate380.errors);
+if(!(validate382(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
 errors = vErrors.length;
 }
 }
 if(data["retry-after"] !== undefined){
-if(!(validate382(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
-vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
+if(!(validate384(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
+vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
 errors = vErrors.length;
 }
 }
@@ -13664,16 +13848,16 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate427.errors = vErrors;
+validate429.errors = vErrors;
 return errors === 0;
 }
 
-const createParticipant_201_headers = validate430;
-const schema159 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"location":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","location","etag"]};
-const schema160 = {"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"};
+const createParticipant_201_headers = validate432;
+const schema160 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"location":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","location","etag"]};
+const schema161 = {"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"};
 const pattern55 = new RegExp("^\"[A-Za-z0-9_-]+\"$", "u");
 
-function validate438(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate440(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -13698,13 +13882,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate438.errors = vErrors;
+validate440.errors = vErrors;
 return errors === 0;
 }
 
-const schema161 = {"type":"string","enum":["true"]};
+const schema162 = {"type":"string","enum":["true"]};
 
-function validate440(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate442(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -13718,7 +13902,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "true")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema161.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema162.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -13727,12 +13911,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate440.errors = vErrors;
+validate442.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate430(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate432(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13817,56 +14001,56 @@ vErrors.push(err7);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate380(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate380.errors : vErrors.concat(validate380.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate382(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+if(!(validate382(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate384(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate384(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate386(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate386(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate388(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate388(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate388.errors : vErrors.concat(validate388.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate390(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate390(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate390.errors : vErrors.concat(validate390.errors);
 errors = vErrors.length;
 }
 }
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate392(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate392.errors : vErrors.concat(validate392.errors);
+errors = vErrors.length;
+}
+}
 if(data.location !== undefined){
-if(!(validate409(data.location, {instancePath:instancePath+"/location",parentData:data,parentDataProperty:"location",rootData}))){
-vErrors = vErrors === null ? validate409.errors : vErrors.concat(validate409.errors);
+if(!(validate411(data.location, {instancePath:instancePath+"/location",parentData:data,parentDataProperty:"location",rootData}))){
+vErrors = vErrors === null ? validate411.errors : vErrors.concat(validate411.errors);
 errors = vErrors.length;
 }
 }
 if(data.etag !== undefined){
-if(!(validate438(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
-vErrors = vErrors === null ? validate438.errors : vErrors.concat(validate438.errors);
+if(!(validate440(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
+vErrors = vErrors === null ? validate440.errors : vErrors.concat(validate440.errors);
 errors = vErrors.length;
 }
 }
 if(data["idempotent-replayed"] !== undefined){
-if(!(validate440(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
-vErrors = vErrors === null ? validate440.errors : vErrors.concat(validate440.errors);
+if(!(validate442(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
+vErrors = vErrors === null ? validate442.errors : vErrors.concat(validate442.errors);
 errors = vErrors.length;
 }
 }
@@ -13881,16 +14065,16 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate430.errors = vErrors;
+validate432.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Participant = validate395;
+const closed_openapi_schemas_Participant = validate397;
 
-const createParticipant_409_headers = validate442;
-const schema162 = {"type":"object","properties":{"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["retry-after","x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const createParticipant_409_headers = validate444;
+const schema163 = {"type":"object","properties":{"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["retry-after","x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate442(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate444(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13965,44 +14149,44 @@ vErrors.push(err6);
 errors++;
 }
 if(data["retry-after"] !== undefined){
-if(!(validate382(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
-vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-request-id"] !== undefined){
-if(!(validate380(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate380.errors : vErrors.concat(validate380.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate382(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate384(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(!(validate384(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
 vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate386(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-request-id"] !== undefined){
+if(!(validate382(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate384(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate386(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate388(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate388(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate388.errors : vErrors.concat(validate388.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate390(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate390(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate390.errors : vErrors.concat(validate390.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate392(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate392.errors : vErrors.concat(validate392.errors);
 errors = vErrors.length;
 }
 }
@@ -14017,14 +14201,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate442.errors = vErrors;
+validate444.errors = vErrors;
 return errors === 0;
 }
 
-const createParticipant_415_headers = validate450;
-const schema163 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"accept":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","accept"]};
+const createParticipant_415_headers = validate452;
+const schema164 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"accept":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","accept"]};
 
-function validate450(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate452(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14099,44 +14283,44 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate380(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate380.errors : vErrors.concat(validate380.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate382(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+if(!(validate382(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate384(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate384(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate386(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate386(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate388(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate388(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate388.errors : vErrors.concat(validate388.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate390(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate390(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate390.errors : vErrors.concat(validate390.errors);
 errors = vErrors.length;
 }
 }
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate392(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate392.errors : vErrors.concat(validate392.errors);
+errors = vErrors.length;
+}
+}
 if(data.accept !== undefined){
-if(!(validate409(data.accept, {instancePath:instancePath+"/accept",parentData:data,parentDataProperty:"accept",rootData}))){
-vErrors = vErrors === null ? validate409.errors : vErrors.concat(validate409.errors);
+if(!(validate411(data.accept, {instancePath:instancePath+"/accept",parentData:data,parentDataProperty:"accept",rootData}))){
+vErrors = vErrors === null ? validate411.errors : vErrors.concat(validate411.errors);
 errors = vErrors.length;
 }
 }
@@ -14151,15 +14335,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate450.errors = vErrors;
+validate452.errors = vErrors;
 return errors === 0;
 }
 
-const createParticipant_503_headers = validate458;
-const schema164 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-change-outcome":{"$ref":"/shared/openapi.yaml/components/headers/X-Change-Outcome/schema"}},"required":["x-request-id","retry-after","x-change-outcome"]};
-const schema165 = {"type":"string","enum":["none","unknown"]};
+const createParticipant_503_headers = validate460;
+const schema165 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-change-outcome":{"$ref":"/shared/openapi.yaml/components/headers/X-Change-Outcome/schema"}},"required":["x-request-id","retry-after","x-change-outcome"]};
+const schema166 = {"type":"string","enum":["none","unknown"]};
 
-function validate461(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate463(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -14173,7 +14357,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "none") || (data === "unknown"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema165.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema166.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -14182,12 +14366,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate461.errors = vErrors;
+validate463.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate458(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate460(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14222,20 +14406,20 @@ vErrors.push(err2);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate380(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate380.errors : vErrors.concat(validate380.errors);
-errors = vErrors.length;
-}
-}
-if(data["retry-after"] !== undefined){
-if(!(validate382(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
+if(!(validate382(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
 errors = vErrors.length;
 }
 }
+if(data["retry-after"] !== undefined){
+if(!(validate384(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
+vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
+errors = vErrors.length;
+}
+}
 if(data["x-change-outcome"] !== undefined){
-if(!(validate461(data["x-change-outcome"], {instancePath:instancePath+"/x-change-outcome",parentData:data,parentDataProperty:"x-change-outcome",rootData}))){
-vErrors = vErrors === null ? validate461.errors : vErrors.concat(validate461.errors);
+if(!(validate463(data["x-change-outcome"], {instancePath:instancePath+"/x-change-outcome",parentData:data,parentDataProperty:"x-change-outcome",rootData}))){
+vErrors = vErrors === null ? validate463.errors : vErrors.concat(validate463.errors);
 errors = vErrors.length;
 }
 }
@@ -14250,14 +14434,14 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate458.errors = vErrors;
+validate460.errors = vErrors;
 return errors === 0;
 }
 
-const batchParticipants_200_headers = validate463;
-const schema166 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const batchParticipants_200_headers = validate465;
+const schema167 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate463(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate465(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14322,44 +14506,44 @@ vErrors.push(err5);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate380(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate380.errors : vErrors.concat(validate380.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate382(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+if(!(validate382(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate384(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate384(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate386(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate386(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate388(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate388(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate388.errors : vErrors.concat(validate388.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate390(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate390(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate390.errors : vErrors.concat(validate390.errors);
 errors = vErrors.length;
 }
 }
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate392(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate392.errors : vErrors.concat(validate392.errors);
+errors = vErrors.length;
+}
+}
 if(data["idempotent-replayed"] !== undefined){
-if(!(validate440(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
-vErrors = vErrors === null ? validate440.errors : vErrors.concat(validate440.errors);
+if(!(validate442(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
+vErrors = vErrors === null ? validate442.errors : vErrors.concat(validate442.errors);
 errors = vErrors.length;
 }
 }
@@ -14374,16 +14558,16 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate463.errors = vErrors;
+validate465.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ParticipantBatchResult = validate471;
-const schema167 = {"type":"object","required":["results"],"properties":{"results":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantItemResult"}}},"additionalProperties":false};
-const schema168 = {"type":"object","required":["status"],"properties":{"status":{"$ref":"/closed/openapi.yaml/components/schemas/ItemStatus"},"record":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"},"message":{"$ref":"/shared/openapi.yaml/components/parameters/PageAfter/schema"},"errors":{"$ref":"/closed/openapi.yaml/components/schemas/ItemErrors"}},"additionalProperties":false};
-const schema169 = {"type":"integer","format":"int32","minimum":200,"maximum":599};
+const closed_openapi_schemas_ParticipantBatchResult = validate473;
+const schema168 = {"type":"object","required":["results"],"properties":{"results":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantItemResult"}}},"additionalProperties":false};
+const schema169 = {"type":"object","required":["status"],"properties":{"status":{"$ref":"/closed/openapi.yaml/components/schemas/ItemStatus"},"record":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"},"message":{"$ref":"/shared/openapi.yaml/components/parameters/PageAfter/schema"},"errors":{"$ref":"/closed/openapi.yaml/components/schemas/ItemErrors"}},"additionalProperties":false};
+const schema170 = {"type":"integer","format":"int32","minimum":200,"maximum":599};
 
-function validate473(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate475(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(!(((typeof data == "number") && (!(data % 1) && !isNaN(data))) && (isFinite(data)))){
@@ -14428,13 +14612,13 @@ vErrors.push(err3);
 errors++;
 }
 }
-validate473.errors = vErrors;
+validate475.errors = vErrors;
 return errors === 0;
 }
 
-const schema170 = {"type":"object","minProperties":1,"additionalProperties":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}};
+const schema171 = {"type":"object","minProperties":1,"additionalProperties":{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}};
 
-function validate477(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate479(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14510,12 +14694,12 @@ vErrors.push(err5);
 }
 errors++;
 }
-validate477.errors = vErrors;
+validate479.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate472(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate474(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14542,14 +14726,14 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate473(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate473.errors : vErrors.concat(validate473.errors);
+if(!(validate475(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate475.errors : vErrors.concat(validate475.errors);
 errors = vErrors.length;
 }
 }
 if(data.record !== undefined){
-if(!(validate395(data.record, {instancePath:instancePath+"/record",parentData:data,parentDataProperty:"record",rootData}))){
-vErrors = vErrors === null ? validate395.errors : vErrors.concat(validate395.errors);
+if(!(validate397(data.record, {instancePath:instancePath+"/record",parentData:data,parentDataProperty:"record",rootData}))){
+vErrors = vErrors === null ? validate397.errors : vErrors.concat(validate397.errors);
 errors = vErrors.length;
 }
 }
@@ -14560,8 +14744,8 @@ errors = vErrors.length;
 }
 }
 if(data.errors !== undefined){
-if(!(validate477(data.errors, {instancePath:instancePath+"/errors",parentData:data,parentDataProperty:"errors",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate479(data.errors, {instancePath:instancePath+"/errors",parentData:data,parentDataProperty:"errors",rootData}))){
+vErrors = vErrors === null ? validate479.errors : vErrors.concat(validate479.errors);
 errors = vErrors.length;
 }
 }
@@ -14576,12 +14760,12 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate472.errors = vErrors;
+validate474.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate471(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate473(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14612,8 +14796,8 @@ let data0 = data.results;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate472(data0[i0], {instancePath:instancePath+"/results/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate472.errors : vErrors.concat(validate472.errors);
+if(!(validate474(data0[i0], {instancePath:instancePath+"/results/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate474.errors : vErrors.concat(validate474.errors);
 errors = vErrors.length;
 }
 }
@@ -14640,14 +14824,14 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate471.errors = vErrors;
+validate473.errors = vErrors;
 return errors === 0;
 }
 
-const getParticipant_200_headers = validate480;
-const schema171 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","etag"]};
+const getParticipant_200_headers = validate482;
+const schema172 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","etag"]};
 
-function validate480(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate482(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14722,44 +14906,44 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate380(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate380.errors : vErrors.concat(validate380.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate382(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+if(!(validate382(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate384(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate384(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate386(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate386(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate388(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate388(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate388.errors : vErrors.concat(validate388.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate390(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate390(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate390.errors : vErrors.concat(validate390.errors);
 errors = vErrors.length;
 }
 }
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate392(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate392.errors : vErrors.concat(validate392.errors);
+errors = vErrors.length;
+}
+}
 if(data.etag !== undefined){
-if(!(validate438(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
-vErrors = vErrors === null ? validate438.errors : vErrors.concat(validate438.errors);
+if(!(validate440(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
+vErrors = vErrors === null ? validate440.errors : vErrors.concat(validate440.errors);
 errors = vErrors.length;
 }
 }
@@ -14774,15 +14958,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate480.errors = vErrors;
+validate482.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_TaskList = validate488;
-const schema172 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Task"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema173 = {"type":"object","required":["id","title","description","status","participant_id","due_at","completed_at","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"external_id":{"$ref":"/open/openapi.yaml/components/schemas/ExternalId"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"participant":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"}},"additionalProperties":false};
+const closed_openapi_schemas_TaskList = validate490;
+const schema173 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Task"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema174 = {"type":"object","required":["id","title","description","status","participant_id","due_at","completed_at","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"external_id":{"$ref":"/open/openapi.yaml/components/schemas/ExternalId"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"participant":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"}},"additionalProperties":false};
 
-function validate489(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate491(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14887,7 +15071,7 @@ vErrors.push(err9);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema173.properties, key0))){
+if(!(func2.call(schema174.properties, key0))){
 const err10 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err10];
@@ -15016,20 +15200,20 @@ errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate398(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate398(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
 if(data.participant !== undefined){
-if(!(validate395(data.participant, {instancePath:instancePath+"/participant",parentData:data,parentDataProperty:"participant",rootData}))){
-vErrors = vErrors === null ? validate395.errors : vErrors.concat(validate395.errors);
+if(!(validate397(data.participant, {instancePath:instancePath+"/participant",parentData:data,parentDataProperty:"participant",rootData}))){
+vErrors = vErrors === null ? validate397.errors : vErrors.concat(validate397.errors);
 errors = vErrors.length;
 }
 }
@@ -15044,12 +15228,12 @@ vErrors.push(err19);
 }
 errors++;
 }
-validate489.errors = vErrors;
+validate491.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate488(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate490(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15090,8 +15274,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate489(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate489.errors : vErrors.concat(validate489.errors);
+if(!(validate491(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate491.errors : vErrors.concat(validate491.errors);
 errors = vErrors.length;
 }
 }
@@ -15108,8 +15292,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate402(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate402.errors : vErrors.concat(validate402.errors);
+if(!(validate404(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate404.errors : vErrors.concat(validate404.errors);
 errors = vErrors.length;
 }
 }
@@ -15124,17 +15308,17 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate488.errors = vErrors;
+validate490.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Task = validate489;
+const closed_openapi_schemas_Task = validate491;
 
-const closed_openapi_schemas_TaskBatchResult = validate498;
-const schema174 = {"type":"object","required":["results"],"properties":{"results":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/TaskItemResult"}}},"additionalProperties":false};
-const schema175 = {"type":"object","required":["status"],"properties":{"status":{"$ref":"/closed/openapi.yaml/components/schemas/ItemStatus"},"record":{"$ref":"/closed/openapi.yaml/components/schemas/Task"},"message":{"$ref":"/shared/openapi.yaml/components/parameters/PageAfter/schema"},"errors":{"$ref":"/closed/openapi.yaml/components/schemas/ItemErrors"}},"additionalProperties":false};
+const closed_openapi_schemas_TaskBatchResult = validate500;
+const schema175 = {"type":"object","required":["results"],"properties":{"results":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/TaskItemResult"}}},"additionalProperties":false};
+const schema176 = {"type":"object","required":["status"],"properties":{"status":{"$ref":"/closed/openapi.yaml/components/schemas/ItemStatus"},"record":{"$ref":"/closed/openapi.yaml/components/schemas/Task"},"message":{"$ref":"/shared/openapi.yaml/components/parameters/PageAfter/schema"},"errors":{"$ref":"/closed/openapi.yaml/components/schemas/ItemErrors"}},"additionalProperties":false};
 
-function validate499(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate501(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15161,14 +15345,14 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate473(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate473.errors : vErrors.concat(validate473.errors);
+if(!(validate475(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate475.errors : vErrors.concat(validate475.errors);
 errors = vErrors.length;
 }
 }
 if(data.record !== undefined){
-if(!(validate489(data.record, {instancePath:instancePath+"/record",parentData:data,parentDataProperty:"record",rootData}))){
-vErrors = vErrors === null ? validate489.errors : vErrors.concat(validate489.errors);
+if(!(validate491(data.record, {instancePath:instancePath+"/record",parentData:data,parentDataProperty:"record",rootData}))){
+vErrors = vErrors === null ? validate491.errors : vErrors.concat(validate491.errors);
 errors = vErrors.length;
 }
 }
@@ -15179,8 +15363,8 @@ errors = vErrors.length;
 }
 }
 if(data.errors !== undefined){
-if(!(validate477(data.errors, {instancePath:instancePath+"/errors",parentData:data,parentDataProperty:"errors",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate479(data.errors, {instancePath:instancePath+"/errors",parentData:data,parentDataProperty:"errors",rootData}))){
+vErrors = vErrors === null ? validate479.errors : vErrors.concat(validate479.errors);
 errors = vErrors.length;
 }
 }
@@ -15195,12 +15379,12 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate499.errors = vErrors;
+validate501.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate498(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate500(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15231,8 +15415,8 @@ let data0 = data.results;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate499(data0[i0], {instancePath:instancePath+"/results/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate499.errors : vErrors.concat(validate499.errors);
+if(!(validate501(data0[i0], {instancePath:instancePath+"/results/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate501.errors : vErrors.concat(validate501.errors);
 errors = vErrors.length;
 }
 }
@@ -15259,17 +15443,17 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate498.errors = vErrors;
+validate500.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_JobList = validate505;
-const schema176 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Job"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema177 = {"type":"object","required":["id","title","description","status","screening_questions","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningQuestion"}}},"external_id":{"$ref":"/open/openapi.yaml/components/schemas/ExternalId"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"counts":{"$ref":"/closed/openapi.yaml/components/schemas/JobCounts"}},"additionalProperties":false};
-const schema178 = {"if":{"type":"object","properties":{"operator":{"enum":["equals"]}},"required":["operator"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/EqualsQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["at_least","at_most"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/NumberQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["one_of"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/OneOfQuestion"},"else":{"type":"object","properties":{"operator":{"enum":["equals","at_least","at_most","one_of"]}},"required":["operator"]}}}};
-const schema179 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/EqualsOperator"},"expected":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}};
+const closed_openapi_schemas_JobList = validate507;
+const schema177 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Job"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema178 = {"type":"object","required":["id","title","description","status","screening_questions","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningQuestion"}}},"external_id":{"$ref":"/open/openapi.yaml/components/schemas/ExternalId"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"counts":{"$ref":"/closed/openapi.yaml/components/schemas/JobCounts"}},"additionalProperties":false};
+const schema179 = {"if":{"type":"object","properties":{"operator":{"enum":["equals"]}},"required":["operator"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/EqualsQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["at_least","at_most"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/NumberQuestion"},"else":{"if":{"type":"object","properties":{"operator":{"enum":["one_of"]}},"required":["operator"]},"then":{"$ref":"/open/openapi.yaml/components/schemas/OneOfQuestion"},"else":{"type":"object","properties":{"operator":{"enum":["equals","at_least","at_most","one_of"]}},"required":["operator"]}}}};
+const schema180 = {"type":"object","required":["key","label","requirement","operator","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/EqualsOperator"},"expected":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}};
 
-function validate510(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate512(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15434,12 +15618,12 @@ vErrors.push(err12);
 }
 errors++;
 }
-validate510.errors = vErrors;
+validate512.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate509(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate511(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 const _errs0 = errors;
@@ -15497,8 +15681,8 @@ vErrors = null;
 let ifClause0;
 if(_valid0){
 const _errs4 = errors;
-if(!(validate510(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate510.errors : vErrors.concat(validate510.errors);
+if(!(validate512(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate512.errors : vErrors.concat(validate512.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs4 === errors;
@@ -15652,7 +15836,7 @@ errors++;
 if(data.operator !== undefined){
 let data3 = data.operator;
 if(!((((data3 === "equals") || (data3 === "at_least")) || (data3 === "at_most")) || (data3 === "one_of"))){
-const err10 = {instancePath:instancePath+"/operator",schemaPath:"#/else/else/else/properties/operator/enum",keyword:"enum",params:{allowedValues: schema178.else.else.else.properties.operator.enum},message:"must be equal to one of the allowed values"};
+const err10 = {instancePath:instancePath+"/operator",schemaPath:"#/else/else/else/properties/operator/enum",keyword:"enum",params:{allowedValues: schema179.else.else.else.properties.operator.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -15715,14 +15899,14 @@ vErrors.push(err14);
 }
 errors++;
 }
-validate509.errors = vErrors;
+validate511.errors = vErrors;
 return errors === 0;
 }
 
-const schema180 = {"type":"object","required":["job_applications"],"properties":{"job_applications":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCounts"}},"additionalProperties":false};
-const schema181 = {"type":"object","required":["submitted","shortlisted","accepted","rejected","withdrawn"],"properties":{"submitted":{"type":"integer","format":"int32","minimum":0},"shortlisted":{"type":"integer","format":"int32","minimum":0},"accepted":{"type":"integer","format":"int32","minimum":0},"rejected":{"type":"integer","format":"int32","minimum":0},"withdrawn":{"type":"integer","format":"int32","minimum":0}},"additionalProperties":false};
+const schema181 = {"type":"object","required":["job_applications"],"properties":{"job_applications":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCounts"}},"additionalProperties":false};
+const schema182 = {"type":"object","required":["submitted","shortlisted","accepted","rejected","withdrawn"],"properties":{"submitted":{"type":"integer","format":"int32","minimum":0},"shortlisted":{"type":"integer","format":"int32","minimum":0},"accepted":{"type":"integer","format":"int32","minimum":0},"rejected":{"type":"integer","format":"int32","minimum":0},"withdrawn":{"type":"integer","format":"int32","minimum":0}},"additionalProperties":false};
 
-function validate522(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate524(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15974,12 +16158,12 @@ vErrors.push(err21);
 }
 errors++;
 }
-validate522.errors = vErrors;
+validate524.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate521(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate523(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16006,8 +16190,8 @@ errors++;
 }
 }
 if(data.job_applications !== undefined){
-if(!(validate522(data.job_applications, {instancePath:instancePath+"/job_applications",parentData:data,parentDataProperty:"job_applications",rootData}))){
-vErrors = vErrors === null ? validate522.errors : vErrors.concat(validate522.errors);
+if(!(validate524(data.job_applications, {instancePath:instancePath+"/job_applications",parentData:data,parentDataProperty:"job_applications",rootData}))){
+vErrors = vErrors === null ? validate524.errors : vErrors.concat(validate524.errors);
 errors = vErrors.length;
 }
 }
@@ -16022,12 +16206,12 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate521.errors = vErrors;
+validate523.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate506(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate508(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16112,7 +16296,7 @@ vErrors.push(err7);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema177.properties, key0))){
+if(!(func2.call(schema178.properties, key0))){
 const err8 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err8];
@@ -16191,8 +16375,8 @@ const _errs12 = errors;
 if(Array.isArray(data4)){
 const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate509(data4[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate509.errors : vErrors.concat(validate509.errors);
+if(!(validate511(data4[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate511.errors : vErrors.concat(validate511.errors);
 errors = vErrors.length;
 }
 }
@@ -16240,20 +16424,20 @@ errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate398(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate398(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
 if(data.counts !== undefined){
-if(!(validate521(data.counts, {instancePath:instancePath+"/counts",parentData:data,parentDataProperty:"counts",rootData}))){
-vErrors = vErrors === null ? validate521.errors : vErrors.concat(validate521.errors);
+if(!(validate523(data.counts, {instancePath:instancePath+"/counts",parentData:data,parentDataProperty:"counts",rootData}))){
+vErrors = vErrors === null ? validate523.errors : vErrors.concat(validate523.errors);
 errors = vErrors.length;
 }
 }
@@ -16268,12 +16452,12 @@ vErrors.push(err15);
 }
 errors++;
 }
-validate506.errors = vErrors;
+validate508.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate505(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate507(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16314,8 +16498,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate506(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate506.errors : vErrors.concat(validate506.errors);
+if(!(validate508(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate508.errors : vErrors.concat(validate508.errors);
 errors = vErrors.length;
 }
 }
@@ -16332,8 +16516,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate402(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate402.errors : vErrors.concat(validate402.errors);
+if(!(validate404(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate404.errors : vErrors.concat(validate404.errors);
 errors = vErrors.length;
 }
 }
@@ -16348,17 +16532,17 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate505.errors = vErrors;
+validate507.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Job = validate506;
+const closed_openapi_schemas_Job = validate508;
 
-const closed_openapi_schemas_JobBatchResult = validate527;
-const schema182 = {"type":"object","required":["results"],"properties":{"results":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/JobItemResult"}}},"additionalProperties":false};
-const schema183 = {"type":"object","required":["status"],"properties":{"status":{"$ref":"/closed/openapi.yaml/components/schemas/ItemStatus"},"record":{"$ref":"/closed/openapi.yaml/components/schemas/Job"},"message":{"$ref":"/shared/openapi.yaml/components/parameters/PageAfter/schema"},"errors":{"$ref":"/closed/openapi.yaml/components/schemas/ItemErrors"}},"additionalProperties":false};
+const closed_openapi_schemas_JobBatchResult = validate529;
+const schema183 = {"type":"object","required":["results"],"properties":{"results":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/JobItemResult"}}},"additionalProperties":false};
+const schema184 = {"type":"object","required":["status"],"properties":{"status":{"$ref":"/closed/openapi.yaml/components/schemas/ItemStatus"},"record":{"$ref":"/closed/openapi.yaml/components/schemas/Job"},"message":{"$ref":"/shared/openapi.yaml/components/parameters/PageAfter/schema"},"errors":{"$ref":"/closed/openapi.yaml/components/schemas/ItemErrors"}},"additionalProperties":false};
 
-function validate528(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate530(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16385,14 +16569,14 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate473(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate473.errors : vErrors.concat(validate473.errors);
+if(!(validate475(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate475.errors : vErrors.concat(validate475.errors);
 errors = vErrors.length;
 }
 }
 if(data.record !== undefined){
-if(!(validate506(data.record, {instancePath:instancePath+"/record",parentData:data,parentDataProperty:"record",rootData}))){
-vErrors = vErrors === null ? validate506.errors : vErrors.concat(validate506.errors);
+if(!(validate508(data.record, {instancePath:instancePath+"/record",parentData:data,parentDataProperty:"record",rootData}))){
+vErrors = vErrors === null ? validate508.errors : vErrors.concat(validate508.errors);
 errors = vErrors.length;
 }
 }
@@ -16403,8 +16587,8 @@ errors = vErrors.length;
 }
 }
 if(data.errors !== undefined){
-if(!(validate477(data.errors, {instancePath:instancePath+"/errors",parentData:data,parentDataProperty:"errors",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate479(data.errors, {instancePath:instancePath+"/errors",parentData:data,parentDataProperty:"errors",rootData}))){
+vErrors = vErrors === null ? validate479.errors : vErrors.concat(validate479.errors);
 errors = vErrors.length;
 }
 }
@@ -16419,12 +16603,12 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate528.errors = vErrors;
+validate530.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate527(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate529(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16455,8 +16639,8 @@ let data0 = data.results;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate528(data0[i0], {instancePath:instancePath+"/results/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate528.errors : vErrors.concat(validate528.errors);
+if(!(validate530(data0[i0], {instancePath:instancePath+"/results/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate530.errors : vErrors.concat(validate530.errors);
 errors = vErrors.length;
 }
 }
@@ -16483,16 +16667,16 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate527.errors = vErrors;
+validate529.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_JobApplicationList = validate534;
-const schema184 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplication"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema185 = {"type":"object","required":["id","job_id","participant_id","status","answers","screening_outcome","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"},"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"},"external_id":{"$ref":"/open/openapi.yaml/components/schemas/ExternalId"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"participant":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"},"job":{"$ref":"/closed/openapi.yaml/components/schemas/Job"}},"additionalProperties":false};
-const schema186 = {"type":"string","nullable":true,"enum":["meets_all","missing_must_have","missing_nice_to_have",null]};
+const closed_openapi_schemas_JobApplicationList = validate536;
+const schema185 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplication"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema186 = {"type":"object","required":["id","job_id","participant_id","status","answers","screening_outcome","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"},"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"},"external_id":{"$ref":"/open/openapi.yaml/components/schemas/ExternalId"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"participant":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"},"job":{"$ref":"/closed/openapi.yaml/components/schemas/Job"}},"additionalProperties":false};
+const schema187 = {"type":"string","nullable":true,"enum":["meets_all","missing_must_have","missing_nice_to_have",null]};
 
-function validate539(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate541(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((typeof data !== "string") && (data !== null)){
@@ -16506,7 +16690,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "meets_all") || (data === "missing_must_have")) || (data === "missing_nice_to_have")) || (data === null))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema186.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema187.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -16515,12 +16699,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate539.errors = vErrors;
+validate541.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate535(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate537(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16615,7 +16799,7 @@ vErrors.push(err8);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema185.properties, key0))){
+if(!(func2.call(schema186.properties, key0))){
 const err9 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err9];
@@ -16695,8 +16879,8 @@ errors = vErrors.length;
 }
 }
 if(data.screening_outcome !== undefined){
-if(!(validate539(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
-vErrors = vErrors === null ? validate539.errors : vErrors.concat(validate539.errors);
+if(!(validate541(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
+vErrors = vErrors === null ? validate541.errors : vErrors.concat(validate541.errors);
 errors = vErrors.length;
 }
 }
@@ -16707,26 +16891,26 @@ errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate398(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate398(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
 if(data.participant !== undefined){
-if(!(validate395(data.participant, {instancePath:instancePath+"/participant",parentData:data,parentDataProperty:"participant",rootData}))){
-vErrors = vErrors === null ? validate395.errors : vErrors.concat(validate395.errors);
+if(!(validate397(data.participant, {instancePath:instancePath+"/participant",parentData:data,parentDataProperty:"participant",rootData}))){
+vErrors = vErrors === null ? validate397.errors : vErrors.concat(validate397.errors);
 errors = vErrors.length;
 }
 }
 if(data.job !== undefined){
-if(!(validate506(data.job, {instancePath:instancePath+"/job",parentData:data,parentDataProperty:"job",rootData}))){
-vErrors = vErrors === null ? validate506.errors : vErrors.concat(validate506.errors);
+if(!(validate508(data.job, {instancePath:instancePath+"/job",parentData:data,parentDataProperty:"job",rootData}))){
+vErrors = vErrors === null ? validate508.errors : vErrors.concat(validate508.errors);
 errors = vErrors.length;
 }
 }
@@ -16741,12 +16925,12 @@ vErrors.push(err14);
 }
 errors++;
 }
-validate535.errors = vErrors;
+validate537.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate534(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate536(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16787,8 +16971,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate535(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate535.errors : vErrors.concat(validate535.errors);
+if(!(validate537(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate537.errors : vErrors.concat(validate537.errors);
 errors = vErrors.length;
 }
 }
@@ -16805,8 +16989,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate402(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate402.errors : vErrors.concat(validate402.errors);
+if(!(validate404(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate404.errors : vErrors.concat(validate404.errors);
 errors = vErrors.length;
 }
 }
@@ -16821,17 +17005,17 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate534.errors = vErrors;
+validate536.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_JobApplication = validate535;
+const closed_openapi_schemas_JobApplication = validate537;
 
-const closed_openapi_schemas_JobApplicationBatchResult = validate548;
-const schema187 = {"type":"object","required":["results"],"properties":{"results":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationItemResult"}}},"additionalProperties":false};
-const schema188 = {"type":"object","required":["status"],"properties":{"status":{"$ref":"/closed/openapi.yaml/components/schemas/ItemStatus"},"record":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplication"},"message":{"$ref":"/shared/openapi.yaml/components/parameters/PageAfter/schema"},"errors":{"$ref":"/closed/openapi.yaml/components/schemas/ItemErrors"}},"additionalProperties":false};
+const closed_openapi_schemas_JobApplicationBatchResult = validate550;
+const schema188 = {"type":"object","required":["results"],"properties":{"results":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationItemResult"}}},"additionalProperties":false};
+const schema189 = {"type":"object","required":["status"],"properties":{"status":{"$ref":"/closed/openapi.yaml/components/schemas/ItemStatus"},"record":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplication"},"message":{"$ref":"/shared/openapi.yaml/components/parameters/PageAfter/schema"},"errors":{"$ref":"/closed/openapi.yaml/components/schemas/ItemErrors"}},"additionalProperties":false};
 
-function validate549(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate551(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16858,14 +17042,14 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate473(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate473.errors : vErrors.concat(validate473.errors);
+if(!(validate475(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate475.errors : vErrors.concat(validate475.errors);
 errors = vErrors.length;
 }
 }
 if(data.record !== undefined){
-if(!(validate535(data.record, {instancePath:instancePath+"/record",parentData:data,parentDataProperty:"record",rootData}))){
-vErrors = vErrors === null ? validate535.errors : vErrors.concat(validate535.errors);
+if(!(validate537(data.record, {instancePath:instancePath+"/record",parentData:data,parentDataProperty:"record",rootData}))){
+vErrors = vErrors === null ? validate537.errors : vErrors.concat(validate537.errors);
 errors = vErrors.length;
 }
 }
@@ -16876,8 +17060,8 @@ errors = vErrors.length;
 }
 }
 if(data.errors !== undefined){
-if(!(validate477(data.errors, {instancePath:instancePath+"/errors",parentData:data,parentDataProperty:"errors",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate479(data.errors, {instancePath:instancePath+"/errors",parentData:data,parentDataProperty:"errors",rootData}))){
+vErrors = vErrors === null ? validate479.errors : vErrors.concat(validate479.errors);
 errors = vErrors.length;
 }
 }
@@ -16892,12 +17076,12 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate549.errors = vErrors;
+validate551.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate548(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate550(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16928,8 +17112,8 @@ let data0 = data.results;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate549(data0[i0], {instancePath:instancePath+"/results/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate549.errors : vErrors.concat(validate549.errors);
+if(!(validate551(data0[i0], {instancePath:instancePath+"/results/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate551.errors : vErrors.concat(validate551.errors);
 errors = vErrors.length;
 }
 }
@@ -16956,15 +17140,15 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate548.errors = vErrors;
+validate550.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ExportList = validate555;
-const schema189 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Export"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema190 = {"type":"object","required":["id","resource","format","filters","columns","status","row_count","byte_size","sha256","error","completed_at","expires_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/open/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/open/openapi.yaml/components/schemas/ExportFilters"},"columns":{"$ref":"/open/openapi.yaml/components/schemas/ExportColumns"},"status":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"},"row_count":{"type":"integer","format":"int64","nullable":true},"byte_size":{"type":"integer","format":"int64","nullable":true},"sha256":{"type":"string","nullable":true},"error":{"type":"string","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"expires_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const closed_openapi_schemas_ExportList = validate557;
+const schema190 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Export"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema191 = {"type":"object","required":["id","resource","format","filters","columns","status","row_count","byte_size","sha256","error","completed_at","expires_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/open/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/open/openapi.yaml/components/schemas/ExportFilters"},"columns":{"$ref":"/open/openapi.yaml/components/schemas/ExportColumns"},"status":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"},"row_count":{"type":"integer","format":"int64","nullable":true},"byte_size":{"type":"integer","format":"int64","nullable":true},"sha256":{"type":"string","nullable":true},"error":{"type":"string","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"expires_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
 
-function validate556(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate558(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17109,7 +17293,7 @@ vErrors.push(err13);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema190.properties, key0))){
+if(!(func2.call(schema191.properties, key0))){
 const err14 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err14];
@@ -17283,14 +17467,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate398(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate398(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
@@ -17305,12 +17489,12 @@ vErrors.push(err25);
 }
 errors++;
 }
-validate556.errors = vErrors;
+validate558.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate555(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate557(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17351,8 +17535,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate556(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate556.errors : vErrors.concat(validate556.errors);
+if(!(validate558(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate558.errors : vErrors.concat(validate558.errors);
 errors = vErrors.length;
 }
 }
@@ -17369,8 +17553,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate402(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate402.errors : vErrors.concat(validate402.errors);
+if(!(validate404(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate404.errors : vErrors.concat(validate404.errors);
 errors = vErrors.length;
 }
 }
@@ -17385,18 +17569,18 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate555.errors = vErrors;
+validate557.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Export = validate556;
+const closed_openapi_schemas_Export = validate558;
 
-const getExportFile_200_headers = validate567;
-const schema191 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"content-disposition":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"},"repr-digest":{"$ref":"/shared/openapi.yaml/components/headers/Repr-Digest/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition","repr-digest"]};
-const schema192 = {"type":"string","pattern":"^sha-256=:[A-Za-z0-9+/]{43}=:$"};
+const getExportFile_200_headers = validate569;
+const schema192 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"content-disposition":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"},"repr-digest":{"$ref":"/shared/openapi.yaml/components/headers/Repr-Digest/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition","repr-digest"]};
+const schema193 = {"type":"string","pattern":"^sha-256=:[A-Za-z0-9+/]{43}=:$"};
 const pattern58 = new RegExp("^sha-256=:[A-Za-z0-9+/]{43}=:$", "u");
 
-function validate575(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate577(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -17421,12 +17605,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate575.errors = vErrors;
+validate577.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate567(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate569(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17511,50 +17695,50 @@ vErrors.push(err7);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate380(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate380.errors : vErrors.concat(validate380.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate382(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+if(!(validate382(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate384(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate384(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate386(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate386(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate388(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate388(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate388.errors : vErrors.concat(validate388.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate390(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate390(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate390.errors : vErrors.concat(validate390.errors);
 errors = vErrors.length;
 }
 }
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate392(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate392.errors : vErrors.concat(validate392.errors);
+errors = vErrors.length;
+}
+}
 if(data["content-disposition"] !== undefined){
-if(!(validate409(data["content-disposition"], {instancePath:instancePath+"/content-disposition",parentData:data,parentDataProperty:"content-disposition",rootData}))){
-vErrors = vErrors === null ? validate409.errors : vErrors.concat(validate409.errors);
+if(!(validate411(data["content-disposition"], {instancePath:instancePath+"/content-disposition",parentData:data,parentDataProperty:"content-disposition",rootData}))){
+vErrors = vErrors === null ? validate411.errors : vErrors.concat(validate411.errors);
 errors = vErrors.length;
 }
 }
 if(data["repr-digest"] !== undefined){
-if(!(validate575(data["repr-digest"], {instancePath:instancePath+"/repr-digest",parentData:data,parentDataProperty:"repr-digest",rootData}))){
-vErrors = vErrors === null ? validate575.errors : vErrors.concat(validate575.errors);
+if(!(validate577(data["repr-digest"], {instancePath:instancePath+"/repr-digest",parentData:data,parentDataProperty:"repr-digest",rootData}))){
+vErrors = vErrors === null ? validate577.errors : vErrors.concat(validate577.errors);
 errors = vErrors.length;
 }
 }
@@ -17569,15 +17753,15 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate567.errors = vErrors;
+validate569.errors = vErrors;
 return errors === 0;
 }
 
-const getExportFile_200_body = validate577;
-const schema193 = {"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/ExportedRecord"}};
-const schema194 = {"type":"object","additionalProperties":true};
+const getExportFile_200_body = validate579;
+const schema194 = {"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/ExportedRecord"}};
+const schema195 = {"type":"object","additionalProperties":true};
 
-function validate578(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate580(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17592,19 +17776,19 @@ vErrors.push(err0);
 }
 errors++;
 }
-validate578.errors = vErrors;
+validate580.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate577(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate579(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(Array.isArray(data)){
 const len0 = data.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate578(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate578.errors : vErrors.concat(validate578.errors);
+if(!(validate580(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate580.errors : vErrors.concat(validate580.errors);
 errors = vErrors.length;
 }
 }
@@ -17619,16 +17803,16 @@ vErrors.push(err0);
 }
 errors++;
 }
-validate577.errors = vErrors;
+validate579.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ImportList = validate580;
-const schema195 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Import"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema196 = {"type":"object","required":["id","resource","mode","format","dry_run","status","row_count","created_count","updated_count","unchanged_count","refused_count","byte_size","error","completed_at","expires_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"mode":{"$ref":"/open/openapi.yaml/components/schemas/ImportMode"},"format":{"$ref":"/closed/openapi.yaml/components/schemas/ImportFormat"},"dry_run":{"type":"boolean"},"status":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"},"row_count":{"type":"integer","format":"int64","nullable":true},"created_count":{"type":"integer","format":"int64"},"updated_count":{"type":"integer","format":"int64"},"unchanged_count":{"type":"integer","format":"int64"},"refused_count":{"type":"integer","format":"int64"},"byte_size":{"type":"integer","format":"int64"},"error":{"type":"string","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"expires_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
-const schema197 = {"type":"string","enum":["csv","ndjson"]};
+const closed_openapi_schemas_ImportList = validate582;
+const schema196 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Import"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema197 = {"type":"object","required":["id","resource","mode","format","dry_run","status","row_count","created_count","updated_count","unchanged_count","refused_count","byte_size","error","completed_at","expires_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"mode":{"$ref":"/open/openapi.yaml/components/schemas/ImportMode"},"format":{"$ref":"/closed/openapi.yaml/components/schemas/ImportFormat"},"dry_run":{"type":"boolean"},"status":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"},"row_count":{"type":"integer","format":"int64","nullable":true},"created_count":{"type":"integer","format":"int64"},"updated_count":{"type":"integer","format":"int64"},"unchanged_count":{"type":"integer","format":"int64"},"refused_count":{"type":"integer","format":"int64"},"byte_size":{"type":"integer","format":"int64"},"error":{"type":"string","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"expires_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const schema198 = {"type":"string","enum":["csv","ndjson"]};
 
-function validate585(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate587(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -17642,7 +17826,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "csv") || (data === "ndjson"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema197.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema198.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -17651,12 +17835,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate585.errors = vErrors;
+validate587.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate581(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate583(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17831,7 +18015,7 @@ vErrors.push(err16);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema196.properties, key0))){
+if(!(func2.call(schema197.properties, key0))){
 const err17 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err17];
@@ -17861,8 +18045,8 @@ errors = vErrors.length;
 }
 }
 if(data.format !== undefined){
-if(!(validate585(data.format, {instancePath:instancePath+"/format",parentData:data,parentDataProperty:"format",rootData}))){
-vErrors = vErrors === null ? validate585.errors : vErrors.concat(validate585.errors);
+if(!(validate587(data.format, {instancePath:instancePath+"/format",parentData:data,parentDataProperty:"format",rootData}))){
+vErrors = vErrors === null ? validate587.errors : vErrors.concat(validate587.errors);
 errors = vErrors.length;
 }
 }
@@ -18098,14 +18282,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate398(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate398(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
@@ -18120,12 +18304,12 @@ vErrors.push(err36);
 }
 errors++;
 }
-validate581.errors = vErrors;
+validate583.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate580(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate582(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18166,8 +18350,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate581(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate581.errors : vErrors.concat(validate581.errors);
+if(!(validate583(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate583.errors : vErrors.concat(validate583.errors);
 errors = vErrors.length;
 }
 }
@@ -18184,8 +18368,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate402(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate402.errors : vErrors.concat(validate402.errors);
+if(!(validate404(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate404.errors : vErrors.concat(validate404.errors);
 errors = vErrors.length;
 }
 }
@@ -18200,16 +18384,16 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate580.errors = vErrors;
+validate582.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Import = validate581;
+const closed_openapi_schemas_Import = validate583;
 
-const getImportErrors_200_headers = validate592;
-const schema198 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"content-disposition":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition"]};
+const getImportErrors_200_headers = validate594;
+const schema199 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"content-disposition":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition"]};
 
-function validate592(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate594(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18284,44 +18468,44 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate380(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate380.errors : vErrors.concat(validate380.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate382(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+if(!(validate382(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate384(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate384(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate386(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate386(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate388(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate388(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate388.errors : vErrors.concat(validate388.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate390(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate390(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate390.errors : vErrors.concat(validate390.errors);
 errors = vErrors.length;
 }
 }
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate392(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate392.errors : vErrors.concat(validate392.errors);
+errors = vErrors.length;
+}
+}
 if(data["content-disposition"] !== undefined){
-if(!(validate409(data["content-disposition"], {instancePath:instancePath+"/content-disposition",parentData:data,parentDataProperty:"content-disposition",rootData}))){
-vErrors = vErrors === null ? validate409.errors : vErrors.concat(validate409.errors);
+if(!(validate411(data["content-disposition"], {instancePath:instancePath+"/content-disposition",parentData:data,parentDataProperty:"content-disposition",rootData}))){
+vErrors = vErrors === null ? validate411.errors : vErrors.concat(validate411.errors);
 errors = vErrors.length;
 }
 }
@@ -18336,15 +18520,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate592.errors = vErrors;
+validate594.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_PaymentList = validate600;
-const schema199 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Payment"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema200 = {"type":"object","required":["id","participant_id","task_id","amount_minor","currency","status","note","paid_at","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64"},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true},"paid_at":{"type":"string","format":"date-time","nullable":true},"external_id":{"$ref":"/open/openapi.yaml/components/schemas/ExternalId"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"participant":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"},"task":{"$ref":"/closed/openapi.yaml/components/schemas/Task"}},"additionalProperties":false};
+const closed_openapi_schemas_PaymentList = validate602;
+const schema200 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Payment"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema201 = {"type":"object","required":["id","participant_id","task_id","amount_minor","currency","status","note","paid_at","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64"},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true},"paid_at":{"type":"string","format":"date-time","nullable":true},"external_id":{"$ref":"/open/openapi.yaml/components/schemas/ExternalId"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"participant":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"},"task":{"$ref":"/closed/openapi.yaml/components/schemas/Task"}},"additionalProperties":false};
 
-function validate601(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate603(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18459,7 +18643,7 @@ vErrors.push(err10);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema200.properties, key0))){
+if(!(func2.call(schema201.properties, key0))){
 const err11 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err11];
@@ -18608,26 +18792,26 @@ errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate398(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate398(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
 if(data.participant !== undefined){
-if(!(validate395(data.participant, {instancePath:instancePath+"/participant",parentData:data,parentDataProperty:"participant",rootData}))){
-vErrors = vErrors === null ? validate395.errors : vErrors.concat(validate395.errors);
+if(!(validate397(data.participant, {instancePath:instancePath+"/participant",parentData:data,parentDataProperty:"participant",rootData}))){
+vErrors = vErrors === null ? validate397.errors : vErrors.concat(validate397.errors);
 errors = vErrors.length;
 }
 }
 if(data.task !== undefined){
-if(!(validate489(data.task, {instancePath:instancePath+"/task",parentData:data,parentDataProperty:"task",rootData}))){
-vErrors = vErrors === null ? validate489.errors : vErrors.concat(validate489.errors);
+if(!(validate491(data.task, {instancePath:instancePath+"/task",parentData:data,parentDataProperty:"task",rootData}))){
+vErrors = vErrors === null ? validate491.errors : vErrors.concat(validate491.errors);
 errors = vErrors.length;
 }
 }
@@ -18642,12 +18826,12 @@ vErrors.push(err21);
 }
 errors++;
 }
-validate601.errors = vErrors;
+validate603.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate600(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate602(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18688,8 +18872,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate601(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate601.errors : vErrors.concat(validate601.errors);
+if(!(validate603(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate603.errors : vErrors.concat(validate603.errors);
 errors = vErrors.length;
 }
 }
@@ -18706,8 +18890,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate402(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate402.errors : vErrors.concat(validate402.errors);
+if(!(validate404(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate404.errors : vErrors.concat(validate404.errors);
 errors = vErrors.length;
 }
 }
@@ -18722,17 +18906,17 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate600.errors = vErrors;
+validate602.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Payment = validate601;
+const closed_openapi_schemas_Payment = validate603;
 
-const closed_openapi_schemas_PaymentBatchResult = validate612;
-const schema201 = {"type":"object","required":["results"],"properties":{"results":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentItemResult"}}},"additionalProperties":false};
-const schema202 = {"type":"object","required":["status"],"properties":{"status":{"$ref":"/closed/openapi.yaml/components/schemas/ItemStatus"},"record":{"$ref":"/closed/openapi.yaml/components/schemas/Payment"},"message":{"$ref":"/shared/openapi.yaml/components/parameters/PageAfter/schema"},"errors":{"$ref":"/closed/openapi.yaml/components/schemas/ItemErrors"}},"additionalProperties":false};
+const closed_openapi_schemas_PaymentBatchResult = validate614;
+const schema202 = {"type":"object","required":["results"],"properties":{"results":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentItemResult"}}},"additionalProperties":false};
+const schema203 = {"type":"object","required":["status"],"properties":{"status":{"$ref":"/closed/openapi.yaml/components/schemas/ItemStatus"},"record":{"$ref":"/closed/openapi.yaml/components/schemas/Payment"},"message":{"$ref":"/shared/openapi.yaml/components/parameters/PageAfter/schema"},"errors":{"$ref":"/closed/openapi.yaml/components/schemas/ItemErrors"}},"additionalProperties":false};
 
-function validate613(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate615(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18759,14 +18943,14 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate473(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate473.errors : vErrors.concat(validate473.errors);
+if(!(validate475(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate475.errors : vErrors.concat(validate475.errors);
 errors = vErrors.length;
 }
 }
 if(data.record !== undefined){
-if(!(validate601(data.record, {instancePath:instancePath+"/record",parentData:data,parentDataProperty:"record",rootData}))){
-vErrors = vErrors === null ? validate601.errors : vErrors.concat(validate601.errors);
+if(!(validate603(data.record, {instancePath:instancePath+"/record",parentData:data,parentDataProperty:"record",rootData}))){
+vErrors = vErrors === null ? validate603.errors : vErrors.concat(validate603.errors);
 errors = vErrors.length;
 }
 }
@@ -18777,8 +18961,8 @@ errors = vErrors.length;
 }
 }
 if(data.errors !== undefined){
-if(!(validate477(data.errors, {instancePath:instancePath+"/errors",parentData:data,parentDataProperty:"errors",rootData}))){
-vErrors = vErrors === null ? validate477.errors : vErrors.concat(validate477.errors);
+if(!(validate479(data.errors, {instancePath:instancePath+"/errors",parentData:data,parentDataProperty:"errors",rootData}))){
+vErrors = vErrors === null ? validate479.errors : vErrors.concat(validate479.errors);
 errors = vErrors.length;
 }
 }
@@ -18793,12 +18977,12 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate613.errors = vErrors;
+validate615.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate612(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate614(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18829,8 +19013,8 @@ let data0 = data.results;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate613(data0[i0], {instancePath:instancePath+"/results/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate613.errors : vErrors.concat(validate613.errors);
+if(!(validate615(data0[i0], {instancePath:instancePath+"/results/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate615.errors : vErrors.concat(validate615.errors);
 errors = vErrors.length;
 }
 }
@@ -18857,15 +19041,15 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate612.errors = vErrors;
+validate614.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_WebhookList = validate619;
-const schema203 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Webhook"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema204 = {"type":"object","required":["id","url","description","event_types","ordering","header_names","enabled","disabled_at","secret","has_next_secret","next_secret","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"url":{"type":"string"},"description":{"type":"string"},"event_types":{"type":"array","items":{"$ref":"/open/openapi.yaml/components/schemas/WebhookEventType"}},"ordering":{"$ref":"/open/openapi.yaml/components/schemas/NewWebhookOrdering"},"header_names":{"type":"array","items":{"type":"string"}},"enabled":{"type":"boolean"},"disabled_at":{"type":"string","format":"date-time","nullable":true},"secret":{"type":"string","nullable":true},"has_next_secret":{"type":"boolean"},"next_secret":{"type":"string","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const closed_openapi_schemas_WebhookList = validate621;
+const schema204 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Webhook"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema205 = {"type":"object","required":["id","url","description","event_types","ordering","header_names","enabled","disabled_at","secret","has_next_secret","next_secret","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"url":{"type":"string"},"description":{"type":"string"},"event_types":{"type":"array","items":{"$ref":"/open/openapi.yaml/components/schemas/WebhookEventType"}},"ordering":{"$ref":"/open/openapi.yaml/components/schemas/NewWebhookOrdering"},"header_names":{"type":"array","items":{"type":"string"}},"enabled":{"type":"boolean"},"disabled_at":{"type":"string","format":"date-time","nullable":true},"secret":{"type":"string","nullable":true},"has_next_secret":{"type":"boolean"},"next_secret":{"type":"string","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
 
-function validate620(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate622(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19000,7 +19184,7 @@ vErrors.push(err12);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema204.properties, key0))){
+if(!(func2.call(schema205.properties, key0))){
 const err13 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err13];
@@ -19173,14 +19357,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate398(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate398(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
@@ -19195,12 +19379,12 @@ vErrors.push(err25);
 }
 errors++;
 }
-validate620.errors = vErrors;
+validate622.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate619(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate621(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19241,8 +19425,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate620(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate620.errors : vErrors.concat(validate620.errors);
+if(!(validate622(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate622.errors : vErrors.concat(validate622.errors);
 errors = vErrors.length;
 }
 }
@@ -19259,8 +19443,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate402(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate402.errors : vErrors.concat(validate402.errors);
+if(!(validate404(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate404.errors : vErrors.concat(validate404.errors);
 errors = vErrors.length;
 }
 }
@@ -19275,16 +19459,16 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate619.errors = vErrors;
+validate621.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Webhook = validate620;
+const closed_openapi_schemas_Webhook = validate622;
 
-const prepareWebhookSecret_200_headers = validate628;
-const schema205 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","etag"]};
+const prepareWebhookSecret_200_headers = validate630;
+const schema206 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","etag"]};
 
-function validate628(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate630(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19359,50 +19543,50 @@ vErrors.push(err6);
 errors++;
 }
 if(data["x-request-id"] !== undefined){
-if(!(validate380(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate380.errors : vErrors.concat(validate380.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate382(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+if(!(validate382(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
 vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate384(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate384(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
 vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate386(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate386(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate388(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate388(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate388.errors : vErrors.concat(validate388.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate390(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate390(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate390.errors : vErrors.concat(validate390.errors);
 errors = vErrors.length;
 }
 }
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate392(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate392.errors : vErrors.concat(validate392.errors);
+errors = vErrors.length;
+}
+}
 if(data.etag !== undefined){
-if(!(validate438(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
-vErrors = vErrors === null ? validate438.errors : vErrors.concat(validate438.errors);
+if(!(validate440(data.etag, {instancePath:instancePath+"/etag",parentData:data,parentDataProperty:"etag",rootData}))){
+vErrors = vErrors === null ? validate440.errors : vErrors.concat(validate440.errors);
 errors = vErrors.length;
 }
 }
 if(data["idempotent-replayed"] !== undefined){
-if(!(validate440(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
-vErrors = vErrors === null ? validate440.errors : vErrors.concat(validate440.errors);
+if(!(validate442(data["idempotent-replayed"], {instancePath:instancePath+"/idempotent-replayed",parentData:data,parentDataProperty:"idempotent-replayed",rootData}))){
+vErrors = vErrors === null ? validate442.errors : vErrors.concat(validate442.errors);
 errors = vErrors.length;
 }
 }
@@ -19417,15 +19601,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate628.errors = vErrors;
+validate630.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Delivery = validate637;
-const schema206 = {"type":"object","required":["id","webhook_id","event_id","event_type","state","failure_reason","attempt_count","next_attempt_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"webhook_id":{"type":"string","format":"uuid"},"event_id":{"type":"string","format":"uuid","nullable":true},"event_type":{"$ref":"/open/openapi.yaml/components/schemas/DeliveredEventType"},"state":{"$ref":"/open/openapi.yaml/components/schemas/DeliveryState"},"failure_reason":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryFailureReason"},"attempt_count":{"type":"integer","format":"int32"},"next_attempt_at":{"type":"string","format":"date-time","nullable":true},"attempts":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Attempt"}},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
-const schema207 = {"type":"string","nullable":true,"enum":["attempts_exhausted","attempt_failed","webhook_disabled","webhook_deleted","cancelled",null]};
+const closed_openapi_schemas_Delivery = validate639;
+const schema207 = {"type":"object","required":["id","webhook_id","event_id","event_type","state","failure_reason","attempt_count","next_attempt_at","created_at","updated_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"webhook_id":{"type":"string","format":"uuid"},"event_id":{"type":"string","format":"uuid","nullable":true},"event_type":{"$ref":"/open/openapi.yaml/components/schemas/DeliveredEventType"},"state":{"$ref":"/open/openapi.yaml/components/schemas/DeliveryState"},"failure_reason":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryFailureReason"},"attempt_count":{"type":"integer","format":"int32"},"next_attempt_at":{"type":"string","format":"date-time","nullable":true},"attempts":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Attempt"}},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}},"additionalProperties":false};
+const schema208 = {"type":"string","nullable":true,"enum":["attempts_exhausted","attempt_failed","webhook_disabled","webhook_deleted","cancelled",null]};
 
-function validate641(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate643(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((typeof data !== "string") && (data !== null)){
@@ -19439,7 +19623,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((((data === "attempts_exhausted") || (data === "attempt_failed")) || (data === "webhook_disabled")) || (data === "webhook_deleted")) || (data === "cancelled")) || (data === null))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema207.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema208.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -19448,14 +19632,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate641.errors = vErrors;
+validate643.errors = vErrors;
 return errors === 0;
 }
 
-const schema208 = {"type":"object","required":["number","trigger","started_at","duration_ms","outcome","status","response_headers","response_body","error","ip_address"],"properties":{"number":{"type":"integer","format":"int32"},"trigger":{"$ref":"/closed/openapi.yaml/components/schemas/AttemptTrigger"},"started_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"duration_ms":{"type":"number"},"outcome":{"$ref":"/closed/openapi.yaml/components/schemas/AttemptOutcome"},"status":{"type":"integer","format":"int32","nullable":true},"response_headers":{"type":"object","nullable":true,"additionalProperties":{"type":"string"}},"response_body":{"type":"string","nullable":true},"error":{"type":"string","nullable":true},"ip_address":{"type":"string","nullable":true}},"additionalProperties":false};
-const schema209 = {"type":"string","enum":["schedule","retry","resend","test"]};
+const schema209 = {"type":"object","required":["number","trigger","started_at","duration_ms","outcome","status","response_headers","response_body","error","ip_address"],"properties":{"number":{"type":"integer","format":"int32"},"trigger":{"$ref":"/closed/openapi.yaml/components/schemas/AttemptTrigger"},"started_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"duration_ms":{"type":"number"},"outcome":{"$ref":"/closed/openapi.yaml/components/schemas/AttemptOutcome"},"status":{"type":"integer","format":"int32","nullable":true},"response_headers":{"type":"object","nullable":true,"additionalProperties":{"type":"string"}},"response_body":{"type":"string","nullable":true},"error":{"type":"string","nullable":true},"ip_address":{"type":"string","nullable":true}},"additionalProperties":false};
+const schema210 = {"type":"string","enum":["schedule","retry","resend","test"]};
 
-function validate644(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate646(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -19469,7 +19653,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "schedule") || (data === "retry")) || (data === "resend")) || (data === "test"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema209.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema210.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -19478,13 +19662,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate644.errors = vErrors;
+validate646.errors = vErrors;
 return errors === 0;
 }
 
-const schema210 = {"type":"string","enum":["success","http_error","timeout","unreachable","invalid_response","blocked"]};
+const schema211 = {"type":"string","enum":["success","http_error","timeout","unreachable","invalid_response","blocked"]};
 
-function validate647(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate649(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -19498,7 +19682,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((((data === "success") || (data === "http_error")) || (data === "timeout")) || (data === "unreachable")) || (data === "invalid_response")) || (data === "blocked"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema210.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema211.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -19507,12 +19691,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate647.errors = vErrors;
+validate649.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate643(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate645(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19617,7 +19801,7 @@ vErrors.push(err9);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema208.properties, key0))){
+if(!(func2.call(schema209.properties, key0))){
 const err10 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err10];
@@ -19654,14 +19838,14 @@ errors++;
 }
 }
 if(data.trigger !== undefined){
-if(!(validate644(data.trigger, {instancePath:instancePath+"/trigger",parentData:data,parentDataProperty:"trigger",rootData}))){
-vErrors = vErrors === null ? validate644.errors : vErrors.concat(validate644.errors);
+if(!(validate646(data.trigger, {instancePath:instancePath+"/trigger",parentData:data,parentDataProperty:"trigger",rootData}))){
+vErrors = vErrors === null ? validate646.errors : vErrors.concat(validate646.errors);
 errors = vErrors.length;
 }
 }
 if(data.started_at !== undefined){
-if(!(validate398(data.started_at, {instancePath:instancePath+"/started_at",parentData:data,parentDataProperty:"started_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.started_at, {instancePath:instancePath+"/started_at",parentData:data,parentDataProperty:"started_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
@@ -19679,8 +19863,8 @@ errors++;
 }
 }
 if(data.outcome !== undefined){
-if(!(validate647(data.outcome, {instancePath:instancePath+"/outcome",parentData:data,parentDataProperty:"outcome",rootData}))){
-vErrors = vErrors === null ? validate647.errors : vErrors.concat(validate647.errors);
+if(!(validate649(data.outcome, {instancePath:instancePath+"/outcome",parentData:data,parentDataProperty:"outcome",rootData}))){
+vErrors = vErrors === null ? validate649.errors : vErrors.concat(validate649.errors);
 errors = vErrors.length;
 }
 }
@@ -19786,12 +19970,12 @@ vErrors.push(err21);
 }
 errors++;
 }
-validate643.errors = vErrors;
+validate645.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate637(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate639(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -19896,7 +20080,7 @@ vErrors.push(err9);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema206.properties, key0))){
+if(!(func2.call(schema207.properties, key0))){
 const err10 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err10];
@@ -19976,8 +20160,8 @@ errors = vErrors.length;
 }
 }
 if(data.failure_reason !== undefined){
-if(!(validate641(data.failure_reason, {instancePath:instancePath+"/failure_reason",parentData:data,parentDataProperty:"failure_reason",rootData}))){
-vErrors = vErrors === null ? validate641.errors : vErrors.concat(validate641.errors);
+if(!(validate643(data.failure_reason, {instancePath:instancePath+"/failure_reason",parentData:data,parentDataProperty:"failure_reason",rootData}))){
+vErrors = vErrors === null ? validate643.errors : vErrors.concat(validate643.errors);
 errors = vErrors.length;
 }
 }
@@ -20036,8 +20220,8 @@ let data8 = data.attempts;
 if(Array.isArray(data8)){
 const len0 = data8.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate643(data8[i0], {instancePath:instancePath+"/attempts/" + i0,parentData:data8,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate643.errors : vErrors.concat(validate643.errors);
+if(!(validate645(data8[i0], {instancePath:instancePath+"/attempts/" + i0,parentData:data8,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate645.errors : vErrors.concat(validate645.errors);
 errors = vErrors.length;
 }
 }
@@ -20054,14 +20238,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate398(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate398(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
@@ -20076,14 +20260,14 @@ vErrors.push(err20);
 }
 errors++;
 }
-validate637.errors = vErrors;
+validate639.errors = vErrors;
 return errors === 0;
 }
 
-const testWebhook_409_headers = validate652;
-const schema211 = {"type":"object","properties":{"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const testWebhook_409_headers = validate654;
+const schema212 = {"type":"object","properties":{"retry-after":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate652(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate654(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -20148,44 +20332,44 @@ vErrors.push(err5);
 errors++;
 }
 if(data["retry-after"] !== undefined){
-if(!(validate382(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
-vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-request-id"] !== undefined){
-if(!(validate380(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
-vErrors = vErrors === null ? validate380.errors : vErrors.concat(validate380.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-limit"] !== undefined){
-if(!(validate382(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
-vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
-errors = vErrors.length;
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-if(!(validate384(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
+if(!(validate384(data["retry-after"], {instancePath:instancePath+"/retry-after",parentData:data,parentDataProperty:"retry-after",rootData}))){
 vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
 errors = vErrors.length;
 }
 }
-if(data["x-ratelimit-reset"] !== undefined){
-if(!(validate386(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
+if(data["x-request-id"] !== undefined){
+if(!(validate382(data["x-request-id"], {instancePath:instancePath+"/x-request-id",parentData:data,parentDataProperty:"x-request-id",rootData}))){
+vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-limit"] !== undefined){
+if(!(validate384(data["x-ratelimit-limit"], {instancePath:instancePath+"/x-ratelimit-limit",parentData:data,parentDataProperty:"x-ratelimit-limit",rootData}))){
+vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
+errors = vErrors.length;
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+if(!(validate386(data["x-ratelimit-remaining"], {instancePath:instancePath+"/x-ratelimit-remaining",parentData:data,parentDataProperty:"x-ratelimit-remaining",rootData}))){
 vErrors = vErrors === null ? validate386.errors : vErrors.concat(validate386.errors);
 errors = vErrors.length;
 }
 }
-if(data.ratelimit !== undefined){
-if(!(validate388(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
+if(data["x-ratelimit-reset"] !== undefined){
+if(!(validate388(data["x-ratelimit-reset"], {instancePath:instancePath+"/x-ratelimit-reset",parentData:data,parentDataProperty:"x-ratelimit-reset",rootData}))){
 vErrors = vErrors === null ? validate388.errors : vErrors.concat(validate388.errors);
 errors = vErrors.length;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-if(!(validate390(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+if(data.ratelimit !== undefined){
+if(!(validate390(data.ratelimit, {instancePath:instancePath+"/ratelimit",parentData:data,parentDataProperty:"ratelimit",rootData}))){
 vErrors = vErrors === null ? validate390.errors : vErrors.concat(validate390.errors);
+errors = vErrors.length;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+if(!(validate392(data["ratelimit-policy"], {instancePath:instancePath+"/ratelimit-policy",parentData:data,parentDataProperty:"ratelimit-policy",rootData}))){
+vErrors = vErrors === null ? validate392.errors : vErrors.concat(validate392.errors);
 errors = vErrors.length;
 }
 }
@@ -20200,15 +20384,15 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate652.errors = vErrors;
+validate654.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_BulkJob = validate660;
-const schema212 = {"type":"object","required":["id","kind","webhook_id","event_types","since","until","rate","state","state_reason","total","done","skipped","created_at","updated_at","ended_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"kind":{"$ref":"/closed/openapi.yaml/components/schemas/BulkJobKind"},"webhook_id":{"type":"string","format":"uuid","nullable":true},"event_types":{"type":"array","nullable":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"}},"since":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"until":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"rate":{"type":"integer","format":"int32"},"state":{"$ref":"/closed/openapi.yaml/components/schemas/BulkJobState"},"state_reason":{"$ref":"/closed/openapi.yaml/components/schemas/BulkJobStateReason"},"total":{"type":"integer","format":"int32"},"done":{"type":"integer","format":"int32"},"skipped":{"type":"integer","format":"int32"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"ended_at":{"type":"string","format":"date-time","nullable":true}},"additionalProperties":false};
-const schema213 = {"type":"string","enum":["send_missed","retry_failed"]};
+const closed_openapi_schemas_BulkJob = validate662;
+const schema213 = {"type":"object","required":["id","kind","webhook_id","event_types","since","until","rate","state","state_reason","total","done","skipped","delivered","failed","waiting","created_at","updated_at","ended_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"kind":{"$ref":"/closed/openapi.yaml/components/schemas/BulkJobKind"},"webhook_id":{"type":"string","format":"uuid","nullable":true},"event_types":{"type":"array","nullable":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"}},"since":{"type":"string","format":"date-time"},"until":{"type":"string","format":"date-time"},"rate":{"type":"integer","format":"int32"},"state":{"$ref":"/closed/openapi.yaml/components/schemas/BulkJobState"},"state_reason":{"$ref":"/closed/openapi.yaml/components/schemas/BulkJobStateReason"},"total":{"type":"integer","format":"int32"},"done":{"type":"integer","format":"int32"},"skipped":{"type":"integer","format":"int32"},"delivered":{"type":"integer","format":"int32"},"failed":{"type":"integer","format":"int32"},"waiting":{"type":"integer","format":"int32"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"ended_at":{"type":"string","format":"date-time","nullable":true}},"additionalProperties":false};
+const schema214 = {"type":"string","enum":["send_missed","retry_failed","retry_waiting"]};
 
-function validate662(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate664(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -20221,8 +20405,8 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(!((data === "send_missed") || (data === "retry_failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema213.enum},message:"must be equal to one of the allowed values"};
+if(!(((data === "send_missed") || (data === "retry_failed")) || (data === "retry_waiting"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema214.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -20231,11 +20415,11 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate662.errors = vErrors;
+validate664.errors = vErrors;
 return errors === 0;
 }
 
-const schema214 = {"type":"string","enum":["running","paused","completed","cancelled"]};
+const schema215 = {"type":"string","enum":["running","paused","completed","cancelled"]};
 
 function validate667(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -20251,7 +20435,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "running") || (data === "paused")) || (data === "completed")) || (data === "cancelled"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema214.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema215.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -20264,7 +20448,7 @@ validate667.errors = vErrors;
 return errors === 0;
 }
 
-const schema215 = {"type":"string","nullable":true,"enum":["webhook_disabled","webhook_deleted",null]};
+const schema216 = {"type":"string","nullable":true,"enum":["webhook_disabled","webhook_deleted",null]};
 
 function validate669(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -20280,7 +20464,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "webhook_disabled") || (data === "webhook_deleted")) || (data === null))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema215.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema216.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -20294,7 +20478,7 @@ return errors === 0;
 }
 
 
-function validate660(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate662(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -20418,8 +20602,8 @@ vErrors.push(err11);
 }
 errors++;
 }
-if(data.created_at === undefined){
-const err12 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "created_at"},message:"must have required property '"+"created_at"+"'"};
+if(data.delivered === undefined){
+const err12 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "delivered"},message:"must have required property '"+"delivered"+"'"};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -20428,8 +20612,8 @@ vErrors.push(err12);
 }
 errors++;
 }
-if(data.updated_at === undefined){
-const err13 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "updated_at"},message:"must have required property '"+"updated_at"+"'"};
+if(data.failed === undefined){
+const err13 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "failed"},message:"must have required property '"+"failed"+"'"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -20438,8 +20622,8 @@ vErrors.push(err13);
 }
 errors++;
 }
-if(data.ended_at === undefined){
-const err14 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "ended_at"},message:"must have required property '"+"ended_at"+"'"};
+if(data.waiting === undefined){
+const err14 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "waiting"},message:"must have required property '"+"waiting"+"'"};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -20448,14 +20632,44 @@ vErrors.push(err14);
 }
 errors++;
 }
-for(const key0 in data){
-if(!(func2.call(schema212.properties, key0))){
-const err15 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(data.created_at === undefined){
+const err15 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "created_at"},message:"must have required property '"+"created_at"+"'"};
 if(vErrors === null){
 vErrors = [err15];
 }
 else {
 vErrors.push(err15);
+}
+errors++;
+}
+if(data.updated_at === undefined){
+const err16 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "updated_at"},message:"must have required property '"+"updated_at"+"'"};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
+}
+errors++;
+}
+if(data.ended_at === undefined){
+const err17 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "ended_at"},message:"must have required property '"+"ended_at"+"'"};
+if(vErrors === null){
+vErrors = [err17];
+}
+else {
+vErrors.push(err17);
+}
+errors++;
+}
+for(const key0 in data){
+if(!(func2.call(schema213.properties, key0))){
+const err18 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err18];
+}
+else {
+vErrors.push(err18);
 }
 errors++;
 }
@@ -20467,31 +20681,31 @@ errors = vErrors.length;
 }
 }
 if(data.kind !== undefined){
-if(!(validate662(data.kind, {instancePath:instancePath+"/kind",parentData:data,parentDataProperty:"kind",rootData}))){
-vErrors = vErrors === null ? validate662.errors : vErrors.concat(validate662.errors);
+if(!(validate664(data.kind, {instancePath:instancePath+"/kind",parentData:data,parentDataProperty:"kind",rootData}))){
+vErrors = vErrors === null ? validate664.errors : vErrors.concat(validate664.errors);
 errors = vErrors.length;
 }
 }
 if(data.webhook_id !== undefined){
 let data2 = data.webhook_id;
 if((typeof data2 !== "string") && (data2 !== null)){
-const err16 = {instancePath:instancePath+"/webhook_id",schemaPath:"#/properties/webhook_id/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err19 = {instancePath:instancePath+"/webhook_id",schemaPath:"#/properties/webhook_id/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
-vErrors = [err16];
+vErrors = [err19];
 }
 else {
-vErrors.push(err16);
+vErrors.push(err19);
 }
 errors++;
 }
 if(typeof data2 === "string"){
 if(!(formats4.test(data2))){
-const err17 = {instancePath:instancePath+"/webhook_id",schemaPath:"#/properties/webhook_id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
+const err20 = {instancePath:instancePath+"/webhook_id",schemaPath:"#/properties/webhook_id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
-vErrors = [err17];
+vErrors = [err20];
 }
 else {
-vErrors.push(err17);
+vErrors.push(err20);
 }
 errors++;
 }
@@ -20500,12 +20714,12 @@ errors++;
 if(data.event_types !== undefined){
 let data3 = data.event_types;
 if((!(Array.isArray(data3))) && (data3 !== null)){
-const err18 = {instancePath:instancePath+"/event_types",schemaPath:"#/properties/event_types/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err21 = {instancePath:instancePath+"/event_types",schemaPath:"#/properties/event_types/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err18];
+vErrors = [err21];
 }
 else {
-vErrors.push(err18);
+vErrors.push(err21);
 }
 errors++;
 }
@@ -20520,37 +20734,75 @@ errors = vErrors.length;
 }
 }
 if(data.since !== undefined){
-if(!(validate398(data.since, {instancePath:instancePath+"/since",parentData:data,parentDataProperty:"since",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
-errors = vErrors.length;
+let data5 = data.since;
+if(typeof data5 === "string"){
+if(!(formats6.validate(data5))){
+const err22 = {instancePath:instancePath+"/since",schemaPath:"#/properties/since/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
+if(vErrors === null){
+vErrors = [err22];
+}
+else {
+vErrors.push(err22);
+}
+errors++;
+}
+}
+else {
+const err23 = {instancePath:instancePath+"/since",schemaPath:"#/properties/since/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err23];
+}
+else {
+vErrors.push(err23);
+}
+errors++;
 }
 }
 if(data.until !== undefined){
-if(!(validate398(data.until, {instancePath:instancePath+"/until",parentData:data,parentDataProperty:"until",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
-errors = vErrors.length;
+let data6 = data.until;
+if(typeof data6 === "string"){
+if(!(formats6.validate(data6))){
+const err24 = {instancePath:instancePath+"/until",schemaPath:"#/properties/until/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
+if(vErrors === null){
+vErrors = [err24];
+}
+else {
+vErrors.push(err24);
+}
+errors++;
+}
+}
+else {
+const err25 = {instancePath:instancePath+"/until",schemaPath:"#/properties/until/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
+}
+errors++;
 }
 }
 if(data.rate !== undefined){
 let data7 = data.rate;
 if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
-const err19 = {instancePath:instancePath+"/rate",schemaPath:"#/properties/rate/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+const err26 = {instancePath:instancePath+"/rate",schemaPath:"#/properties/rate/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
-vErrors = [err19];
+vErrors = [err26];
 }
 else {
-vErrors.push(err19);
+vErrors.push(err26);
 }
 errors++;
 }
 if((typeof data7 == "number") && (isFinite(data7))){
 if(!(formats0.validate(data7))){
-const err20 = {instancePath:instancePath+"/rate",schemaPath:"#/properties/rate/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
+const err27 = {instancePath:instancePath+"/rate",schemaPath:"#/properties/rate/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
-vErrors = [err20];
+vErrors = [err27];
 }
 else {
-vErrors.push(err20);
+vErrors.push(err27);
 }
 errors++;
 }
@@ -20571,105 +20823,7 @@ errors = vErrors.length;
 if(data.total !== undefined){
 let data10 = data.total;
 if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-const err21 = {instancePath:instancePath+"/total",schemaPath:"#/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err21];
-}
-else {
-vErrors.push(err21);
-}
-errors++;
-}
-if((typeof data10 == "number") && (isFinite(data10))){
-if(!(formats0.validate(data10))){
-const err22 = {instancePath:instancePath+"/total",schemaPath:"#/properties/total/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err22];
-}
-else {
-vErrors.push(err22);
-}
-errors++;
-}
-}
-}
-if(data.done !== undefined){
-let data11 = data.done;
-if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-const err23 = {instancePath:instancePath+"/done",schemaPath:"#/properties/done/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err23];
-}
-else {
-vErrors.push(err23);
-}
-errors++;
-}
-if((typeof data11 == "number") && (isFinite(data11))){
-if(!(formats0.validate(data11))){
-const err24 = {instancePath:instancePath+"/done",schemaPath:"#/properties/done/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err24];
-}
-else {
-vErrors.push(err24);
-}
-errors++;
-}
-}
-}
-if(data.skipped !== undefined){
-let data12 = data.skipped;
-if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
-const err25 = {instancePath:instancePath+"/skipped",schemaPath:"#/properties/skipped/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err25];
-}
-else {
-vErrors.push(err25);
-}
-errors++;
-}
-if((typeof data12 == "number") && (isFinite(data12))){
-if(!(formats0.validate(data12))){
-const err26 = {instancePath:instancePath+"/skipped",schemaPath:"#/properties/skipped/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
-if(vErrors === null){
-vErrors = [err26];
-}
-else {
-vErrors.push(err26);
-}
-errors++;
-}
-}
-}
-if(data.created_at !== undefined){
-if(!(validate398(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
-errors = vErrors.length;
-}
-}
-if(data.updated_at !== undefined){
-if(!(validate398(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
-errors = vErrors.length;
-}
-}
-if(data.ended_at !== undefined){
-let data15 = data.ended_at;
-if((typeof data15 !== "string") && (data15 !== null)){
-const err27 = {instancePath:instancePath+"/ended_at",schemaPath:"#/properties/ended_at/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err27];
-}
-else {
-vErrors.push(err27);
-}
-errors++;
-}
-if(typeof data15 === "string"){
-if(!(formats6.validate(data15))){
-const err28 = {instancePath:instancePath+"/ended_at",schemaPath:"#/properties/ended_at/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
+const err28 = {instancePath:instancePath+"/total",schemaPath:"#/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err28];
 }
@@ -20678,11 +20832,9 @@ vErrors.push(err28);
 }
 errors++;
 }
-}
-}
-}
-else {
-const err29 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if((typeof data10 == "number") && (isFinite(data10))){
+if(!(formats0.validate(data10))){
+const err29 = {instancePath:instancePath+"/total",schemaPath:"#/properties/total/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err29];
 }
@@ -20691,12 +20843,187 @@ vErrors.push(err29);
 }
 errors++;
 }
-validate660.errors = vErrors;
+}
+}
+if(data.done !== undefined){
+let data11 = data.done;
+if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
+const err30 = {instancePath:instancePath+"/done",schemaPath:"#/properties/done/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err30];
+}
+else {
+vErrors.push(err30);
+}
+errors++;
+}
+if((typeof data11 == "number") && (isFinite(data11))){
+if(!(formats0.validate(data11))){
+const err31 = {instancePath:instancePath+"/done",schemaPath:"#/properties/done/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
+if(vErrors === null){
+vErrors = [err31];
+}
+else {
+vErrors.push(err31);
+}
+errors++;
+}
+}
+}
+if(data.skipped !== undefined){
+let data12 = data.skipped;
+if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
+const err32 = {instancePath:instancePath+"/skipped",schemaPath:"#/properties/skipped/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err32];
+}
+else {
+vErrors.push(err32);
+}
+errors++;
+}
+if((typeof data12 == "number") && (isFinite(data12))){
+if(!(formats0.validate(data12))){
+const err33 = {instancePath:instancePath+"/skipped",schemaPath:"#/properties/skipped/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
+if(vErrors === null){
+vErrors = [err33];
+}
+else {
+vErrors.push(err33);
+}
+errors++;
+}
+}
+}
+if(data.delivered !== undefined){
+let data13 = data.delivered;
+if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
+const err34 = {instancePath:instancePath+"/delivered",schemaPath:"#/properties/delivered/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err34];
+}
+else {
+vErrors.push(err34);
+}
+errors++;
+}
+if((typeof data13 == "number") && (isFinite(data13))){
+if(!(formats0.validate(data13))){
+const err35 = {instancePath:instancePath+"/delivered",schemaPath:"#/properties/delivered/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
+if(vErrors === null){
+vErrors = [err35];
+}
+else {
+vErrors.push(err35);
+}
+errors++;
+}
+}
+}
+if(data.failed !== undefined){
+let data14 = data.failed;
+if(!(((typeof data14 == "number") && (!(data14 % 1) && !isNaN(data14))) && (isFinite(data14)))){
+const err36 = {instancePath:instancePath+"/failed",schemaPath:"#/properties/failed/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err36];
+}
+else {
+vErrors.push(err36);
+}
+errors++;
+}
+if((typeof data14 == "number") && (isFinite(data14))){
+if(!(formats0.validate(data14))){
+const err37 = {instancePath:instancePath+"/failed",schemaPath:"#/properties/failed/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
+if(vErrors === null){
+vErrors = [err37];
+}
+else {
+vErrors.push(err37);
+}
+errors++;
+}
+}
+}
+if(data.waiting !== undefined){
+let data15 = data.waiting;
+if(!(((typeof data15 == "number") && (!(data15 % 1) && !isNaN(data15))) && (isFinite(data15)))){
+const err38 = {instancePath:instancePath+"/waiting",schemaPath:"#/properties/waiting/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err38];
+}
+else {
+vErrors.push(err38);
+}
+errors++;
+}
+if((typeof data15 == "number") && (isFinite(data15))){
+if(!(formats0.validate(data15))){
+const err39 = {instancePath:instancePath+"/waiting",schemaPath:"#/properties/waiting/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
+if(vErrors === null){
+vErrors = [err39];
+}
+else {
+vErrors.push(err39);
+}
+errors++;
+}
+}
+}
+if(data.created_at !== undefined){
+if(!(validate400(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
+errors = vErrors.length;
+}
+}
+if(data.updated_at !== undefined){
+if(!(validate400(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
+errors = vErrors.length;
+}
+}
+if(data.ended_at !== undefined){
+let data18 = data.ended_at;
+if((typeof data18 !== "string") && (data18 !== null)){
+const err40 = {instancePath:instancePath+"/ended_at",schemaPath:"#/properties/ended_at/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err40];
+}
+else {
+vErrors.push(err40);
+}
+errors++;
+}
+if(typeof data18 === "string"){
+if(!(formats6.validate(data18))){
+const err41 = {instancePath:instancePath+"/ended_at",schemaPath:"#/properties/ended_at/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
+if(vErrors === null){
+vErrors = [err41];
+}
+else {
+vErrors.push(err41);
+}
+errors++;
+}
+}
+}
+}
+else {
+const err42 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err42];
+}
+else {
+vErrors.push(err42);
+}
+errors++;
+}
+validate662.errors = vErrors;
 return errors === 0;
 }
 
 const closed_openapi_schemas_DeliveryList = validate673;
-const schema216 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Delivery"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema217 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Delivery"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
 
 function validate673(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -20739,8 +21066,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate637(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate637.errors : vErrors.concat(validate637.errors);
+if(!(validate639(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate639.errors : vErrors.concat(validate639.errors);
 errors = vErrors.length;
 }
 }
@@ -20757,8 +21084,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate402(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate402.errors : vErrors.concat(validate402.errors);
+if(!(validate404(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate404.errors : vErrors.concat(validate404.errors);
 errors = vErrors.length;
 }
 }
@@ -20778,10 +21105,10 @@ return errors === 0;
 }
 
 const closed_openapi_schemas_EventList = validate676;
-const schema217 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Event"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema218 = {"if":{"type":"object","properties":{"event_type":{"enum":["participant.created","participant.updated","participant.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["task.created","task.completed","task.updated","task.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job.created","job.updated","job.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job_application.created"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job_application.status_changed","job_application.updated","job_application.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["payment.created","payment.paid","payment.updated","payment.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["export.created","export.completed","export.failed"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["import.created","import.completed","import.failed"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ImportEvent"},"else":{"type":"object","properties":{"event_type":{"enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed","import.created","import.completed","import.failed"]}},"required":["event_type"]}}}}}}}}};
-const schema219 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema220 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted"]};
+const schema218 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Event"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema219 = {"if":{"type":"object","properties":{"event_type":{"enum":["participant.created","participant.updated","participant.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["task.created","task.completed","task.updated","task.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job.created","job.updated","job.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job_application.created"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["job_application.status_changed","job_application.updated","job_application.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["payment.created","payment.paid","payment.updated","payment.deleted"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["export.created","export.completed","export.failed"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEvent"},"else":{"if":{"type":"object","properties":{"event_type":{"enum":["import.created","import.completed","import.failed"]}},"required":["event_type"]},"then":{"$ref":"/closed/openapi.yaml/components/schemas/ImportEvent"},"else":{"type":"object","properties":{"event_type":{"enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed","import.created","import.completed","import.failed"]}},"required":["event_type"]}}}}}}}}};
+const schema220 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema221 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted"]};
 
 function validate680(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -20797,7 +21124,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "participant.created") || (data === "participant.updated")) || (data === "participant.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema220.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema221.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -20810,7 +21137,7 @@ validate680.errors = vErrors;
 return errors === 0;
 }
 
-const schema221 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/open/openapi.yaml/components/schemas/TaskInclude"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema222 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/open/openapi.yaml/components/schemas/TaskInclude"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
 
 function validate682(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -20875,7 +21202,7 @@ validate682.errors = vErrors;
 return errors === 0;
 }
 
-const schema222 = {"type":"array","maxItems":0,"if":{"maxItems":0},"then":{"items":{}}};
+const schema223 = {"type":"array","maxItems":0,"if":{"maxItems":0},"then":{"items":{}}};
 
 function validate686(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -20946,8 +21273,8 @@ validate686.errors = vErrors;
 return errors === 0;
 }
 
-const schema223 = {"type":"array","nullable":true,"items":{"$ref":"/closed/openapi.yaml/components/schemas/EventChange"}};
-const schema224 = {"type":"object","required":["field"],"properties":{"field":{"type":"string"},"before":{},"after":{}},"additionalProperties":false};
+const schema224 = {"type":"array","nullable":true,"items":{"$ref":"/closed/openapi.yaml/components/schemas/EventChange"}};
+const schema225 = {"type":"object","required":["field"],"properties":{"field":{"type":"string"},"before":{},"after":{}},"additionalProperties":false};
 
 function validate690(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -21029,8 +21356,8 @@ validate689.errors = vErrors;
 return errors === 0;
 }
 
-const schema225 = {"type":"object","required":["type","id","user_id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/EventActorType"},"id":{"type":"string","format":"uuid","nullable":true},"user_id":{"type":"string","format":"uuid","nullable":true}},"additionalProperties":false};
-const schema226 = {"type":"string","enum":["api_key","user","system"]};
+const schema226 = {"type":"object","required":["type","id","user_id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/EventActorType"},"id":{"type":"string","format":"uuid","nullable":true},"user_id":{"type":"string","format":"uuid","nullable":true}},"additionalProperties":false};
+const schema227 = {"type":"string","enum":["api_key","user","system"]};
 
 function validate694(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -21046,7 +21373,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "api_key") || (data === "user")) || (data === "system"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema226.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema227.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -21177,7 +21504,7 @@ validate693.errors = vErrors;
 return errors === 0;
 }
 
-const schema227 = {"type":"array","items":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}};
+const schema228 = {"type":"array","items":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}};
 
 function validate697(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -21297,8 +21624,8 @@ errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate398(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
@@ -21335,8 +21662,8 @@ validate678.errors = vErrors;
 return errors === 0;
 }
 
-const schema228 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema229 = {"type":"string","enum":["task.created","task.completed","task.updated","task.deleted"]};
+const schema229 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema230 = {"type":"string","enum":["task.created","task.completed","task.updated","task.deleted"]};
 
 function validate703(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -21352,7 +21679,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "task.created") || (data === "task.completed")) || (data === "task.updated")) || (data === "task.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema229.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema230.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -21365,8 +21692,8 @@ validate703.errors = vErrors;
 return errors === 0;
 }
 
-const schema230 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
-const schema231 = {"type":"string","enum":["task"]};
+const schema231 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema232 = {"type":"string","enum":["task"]};
 
 function validate706(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -21382,7 +21709,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "task")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema231.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema232.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -21551,8 +21878,8 @@ errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate398(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
@@ -21589,8 +21916,8 @@ validate701.errors = vErrors;
 return errors === 0;
 }
 
-const schema232 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema233 = {"type":"string","enum":["job.created","job.updated","job.deleted"]};
+const schema233 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema234 = {"type":"string","enum":["job.created","job.updated","job.deleted"]};
 
 function validate718(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -21606,7 +21933,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "job.created") || (data === "job.updated")) || (data === "job.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema233.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema234.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -21619,8 +21946,8 @@ validate718.errors = vErrors;
 return errors === 0;
 }
 
-const schema234 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
-const schema235 = {"type":"string","enum":["job"]};
+const schema235 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema236 = {"type":"string","enum":["job"]};
 
 function validate721(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -21636,7 +21963,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "job")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema235.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema236.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -21805,8 +22132,8 @@ errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate398(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
@@ -21843,8 +22170,8 @@ validate716.errors = vErrors;
 return errors === 0;
 }
 
-const schema236 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema237 = {"type":"string","enum":["job_application.created"]};
+const schema237 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema238 = {"type":"string","enum":["job_application.created"]};
 
 function validate733(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -21860,7 +22187,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "job_application.created")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema237.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema238.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -21873,8 +22200,8 @@ validate733.errors = vErrors;
 return errors === 0;
 }
 
-const schema238 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
-const schema239 = {"type":"string","enum":["job_application"]};
+const schema239 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema240 = {"type":"string","enum":["job_application"]};
 
 function validate736(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -21890,7 +22217,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "job_application")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema239.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema240.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -21967,7 +22294,7 @@ validate735.errors = vErrors;
 return errors === 0;
 }
 
-const schema240 = {"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"}},"additionalProperties":false};
+const schema241 = {"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"}},"additionalProperties":false};
 
 function validate740(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -21996,8 +22323,8 @@ errors++;
 }
 }
 if(data.screening_outcome !== undefined){
-if(!(validate539(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
-vErrors = vErrors === null ? validate539.errors : vErrors.concat(validate539.errors);
+if(!(validate541(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
+vErrors = vErrors === null ? validate541.errors : vErrors.concat(validate541.errors);
 errors = vErrors.length;
 }
 }
@@ -22108,8 +22435,8 @@ errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate398(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
@@ -22146,8 +22473,8 @@ validate731.errors = vErrors;
 return errors === 0;
 }
 
-const schema241 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema242 = {"type":"string","enum":["job_application.status_changed","job_application.updated","job_application.deleted"]};
+const schema242 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema243 = {"type":"string","enum":["job_application.status_changed","job_application.updated","job_application.deleted"]};
 
 function validate750(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -22163,7 +22490,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "job_application.status_changed") || (data === "job_application.updated")) || (data === "job_application.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema242.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema243.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -22268,8 +22595,8 @@ errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate398(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
@@ -22306,8 +22633,8 @@ validate748.errors = vErrors;
 return errors === 0;
 }
 
-const schema243 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema244 = {"type":"string","enum":["payment.created","payment.paid","payment.updated","payment.deleted"]};
+const schema244 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema245 = {"type":"string","enum":["payment.created","payment.paid","payment.updated","payment.deleted"]};
 
 function validate761(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -22323,7 +22650,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "payment.created") || (data === "payment.paid")) || (data === "payment.updated")) || (data === "payment.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema244.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema245.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -22336,8 +22663,8 @@ validate761.errors = vErrors;
 return errors === 0;
 }
 
-const schema245 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
-const schema246 = {"type":"string","enum":["payment"]};
+const schema246 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema247 = {"type":"string","enum":["payment"]};
 
 function validate764(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -22353,7 +22680,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "payment")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema246.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema247.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -22522,8 +22849,8 @@ errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate398(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
@@ -22560,8 +22887,8 @@ validate759.errors = vErrors;
 return errors === 0;
 }
 
-const schema247 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema248 = {"type":"string","enum":["export.created","export.completed","export.failed"]};
+const schema248 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema249 = {"type":"string","enum":["export.created","export.completed","export.failed"]};
 
 function validate776(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -22577,7 +22904,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "export.created") || (data === "export.completed")) || (data === "export.failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema248.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema249.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -22590,8 +22917,8 @@ validate776.errors = vErrors;
 return errors === 0;
 }
 
-const schema249 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
-const schema250 = {"type":"string","enum":["export"]};
+const schema250 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema251 = {"type":"string","enum":["export"]};
 
 function validate779(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -22607,7 +22934,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "export")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema250.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema251.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -22776,8 +23103,8 @@ errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate398(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
@@ -22814,8 +23141,8 @@ validate774.errors = vErrors;
 return errors === 0;
 }
 
-const schema251 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ImportEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
-const schema252 = {"type":"string","enum":["import.created","import.completed","import.failed"]};
+const schema252 = {"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ImportEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"changes":{"$ref":"/closed/openapi.yaml/components/schemas/EventChanges"},"actor":{"$ref":"/closed/openapi.yaml/components/schemas/EventActor"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}},"additionalProperties":false};
+const schema253 = {"type":"string","enum":["import.created","import.completed","import.failed"]};
 
 function validate791(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -22831,7 +23158,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "import.created") || (data === "import.completed")) || (data === "import.failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema252.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema253.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -22844,8 +23171,8 @@ validate791.errors = vErrors;
 return errors === 0;
 }
 
-const schema253 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ImportReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
-const schema254 = {"type":"string","enum":["import"]};
+const schema254 = {"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ImportReferenceType"},"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"}},"additionalProperties":false};
+const schema255 = {"type":"string","enum":["import"]};
 
 function validate794(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -22861,7 +23188,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "import")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema254.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema255.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -23030,8 +23357,8 @@ errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate398(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate398.errors : vErrors.concat(validate398.errors);
+if(!(validate400(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate400.errors : vErrors.concat(validate400.errors);
 errors = vErrors.length;
 }
 }
@@ -23613,7 +23940,7 @@ errors++;
 if(data.event_type !== undefined){
 let data8 = data.event_type;
 if(!((((((((((((((((((((((((data8 === "participant.created") || (data8 === "participant.updated")) || (data8 === "participant.deleted")) || (data8 === "task.created")) || (data8 === "task.completed")) || (data8 === "task.updated")) || (data8 === "task.deleted")) || (data8 === "job.created")) || (data8 === "job.updated")) || (data8 === "job.deleted")) || (data8 === "job_application.created")) || (data8 === "job_application.status_changed")) || (data8 === "job_application.updated")) || (data8 === "job_application.deleted")) || (data8 === "payment.created")) || (data8 === "payment.paid")) || (data8 === "payment.updated")) || (data8 === "payment.deleted")) || (data8 === "export.created")) || (data8 === "export.completed")) || (data8 === "export.failed")) || (data8 === "import.created")) || (data8 === "import.completed")) || (data8 === "import.failed"))){
-const err25 = {instancePath:instancePath+"/event_type",schemaPath:"#/else/else/else/else/else/else/else/else/properties/event_type/enum",keyword:"enum",params:{allowedValues: schema218.else.else.else.else.else.else.else.else.properties.event_type.enum},message:"must be equal to one of the allowed values"};
+const err25 = {instancePath:instancePath+"/event_type",schemaPath:"#/else/else/else/else/else/else/else/else/properties/event_type/enum",keyword:"enum",params:{allowedValues: schema219.else.else.else.else.else.else.else.else.properties.event_type.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err25];
 }
@@ -23810,8 +24137,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate402(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate402.errors : vErrors.concat(validate402.errors);
+if(!(validate404(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate404.errors : vErrors.concat(validate404.errors);
 errors = vErrors.length;
 }
 }
@@ -23833,9 +24160,9 @@ return errors === 0;
 const closed_openapi_schemas_Event = validate677;
 
 const closed_openapi_schemas_EventTypeList = validate806;
-const schema255 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/EventTypeDescription"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
-const schema256 = {"type":"object","required":["name","description","resource_type","data_schema"],"properties":{"name":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"},"description":{"type":"string"},"resource_type":{"$ref":"/closed/openapi.yaml/components/schemas/EventResourceType"},"data_schema":{"type":"object","additionalProperties":true}},"additionalProperties":false};
-const schema257 = {"type":"string","enum":["participant","task","job","job_application","payment","export","import"]};
+const schema256 = {"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/EventTypeDescription"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}},"additionalProperties":false};
+const schema257 = {"type":"object","required":["name","description","resource_type","data_schema"],"properties":{"name":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"},"description":{"type":"string"},"resource_type":{"$ref":"/closed/openapi.yaml/components/schemas/EventResourceType"},"data_schema":{"type":"object","additionalProperties":true}},"additionalProperties":false};
+const schema258 = {"type":"string","enum":["participant","task","job","job_application","payment","export","import"]};
 
 function validate809(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -23851,7 +24178,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((((((data === "participant") || (data === "task")) || (data === "job")) || (data === "job_application")) || (data === "payment")) || (data === "export")) || (data === "import"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema257.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema258.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -24035,8 +24362,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate402(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate402.errors : vErrors.concat(validate402.errors);
+if(!(validate404(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate404.errors : vErrors.concat(validate404.errors);
 errors = vErrors.length;
 }
 }
@@ -24056,7 +24383,7 @@ return errors === 0;
 }
 
 const closed_openapi_schemas_Index = validate813;
-const schema258 = {"type":"object","required":["links"],"properties":{"links":{"type":"object","additionalProperties":{"type":"string"}}},"additionalProperties":false};
+const schema259 = {"type":"object","required":["links"],"properties":{"links":{"type":"object","additionalProperties":{"type":"string"}}},"additionalProperties":false};
 
 function validate813(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -24127,9 +24454,9 @@ return errors === 0;
 }
 
 const closed_openapi_schemas_Me = validate814;
-const schema259 = {"type":"object","required":["api_key","user","account","rate_limit"],"properties":{"api_key":{"$ref":"/closed/openapi.yaml/components/schemas/ApiKeyInfo"},"user":{"$ref":"/closed/openapi.yaml/components/schemas/User"},"account":{"$ref":"/closed/openapi.yaml/components/schemas/Account"},"rate_limit":{"$ref":"/closed/openapi.yaml/components/schemas/RequestLimit"}},"additionalProperties":false};
-const schema260 = {"type":"object","required":["id","name","access_level"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"name":{"type":"string"},"access_level":{"$ref":"/closed/openapi.yaml/components/schemas/AccessLevel"}},"additionalProperties":false};
-const schema261 = {"type":"string","enum":["full_access","read_only"]};
+const schema260 = {"type":"object","required":["api_key","user","account","rate_limit"],"properties":{"api_key":{"$ref":"/closed/openapi.yaml/components/schemas/ApiKeyInfo"},"user":{"$ref":"/closed/openapi.yaml/components/schemas/User"},"account":{"$ref":"/closed/openapi.yaml/components/schemas/Account"},"rate_limit":{"$ref":"/closed/openapi.yaml/components/schemas/RequestLimit"}},"additionalProperties":false};
+const schema261 = {"type":"object","required":["id","name","access_level"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"name":{"type":"string"},"access_level":{"$ref":"/closed/openapi.yaml/components/schemas/AccessLevel"}},"additionalProperties":false};
+const schema262 = {"type":"string","enum":["full_access","read_only"]};
 
 function validate817(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -24145,7 +24472,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "full_access") || (data === "read_only"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema261.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema262.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -24244,8 +24571,8 @@ validate815.errors = vErrors;
 return errors === 0;
 }
 
-const schema262 = {"type":"object","required":["id","full_name","email","role","finance_permission","can_manage_webhooks"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"full_name":{"type":"string"},"email":{"type":"string"},"role":{"$ref":"/closed/openapi.yaml/components/schemas/UserRole"},"finance_permission":{"$ref":"/closed/openapi.yaml/components/schemas/FinancePermission"},"can_manage_webhooks":{"type":"boolean"}},"additionalProperties":false};
-const schema263 = {"type":"string","enum":["owner","admin","member"]};
+const schema263 = {"type":"object","required":["id","full_name","email","role","finance_permission","can_manage_webhooks"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"full_name":{"type":"string"},"email":{"type":"string"},"role":{"$ref":"/closed/openapi.yaml/components/schemas/UserRole"},"finance_permission":{"$ref":"/closed/openapi.yaml/components/schemas/FinancePermission"},"can_manage_webhooks":{"type":"boolean"}},"additionalProperties":false};
+const schema264 = {"type":"string","enum":["owner","admin","member"]};
 
 function validate822(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -24261,7 +24588,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "owner") || (data === "admin")) || (data === "member"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema263.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema264.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -24274,7 +24601,7 @@ validate822.errors = vErrors;
 return errors === 0;
 }
 
-const schema264 = {"type":"string","enum":["none","read","write"]};
+const schema265 = {"type":"string","enum":["none","read","write"]};
 
 function validate824(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -24290,7 +24617,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "none") || (data === "read")) || (data === "write"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema264.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema265.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -24449,7 +24776,7 @@ validate820.errors = vErrors;
 return errors === 0;
 }
 
-const schema265 = {"type":"object","required":["id","name"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"name":{"type":"string"}},"additionalProperties":false};
+const schema266 = {"type":"object","required":["id","name"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"name":{"type":"string"}},"additionalProperties":false};
 
 function validate827(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -24520,7 +24847,7 @@ validate827.errors = vErrors;
 return errors === 0;
 }
 
-const schema266 = {"type":"object","required":["limit","window_seconds"],"properties":{"limit":{"type":"integer","format":"int32"},"window_seconds":{"type":"integer","format":"int32"}},"additionalProperties":false};
+const schema267 = {"type":"object","required":["limit","window_seconds"],"properties":{"limit":{"type":"integer","format":"int32"},"window_seconds":{"type":"integer","format":"int32"}},"additionalProperties":false};
 
 function validate830(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -24720,8 +25047,8 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_ParticipantCreated = validate832;
-const schema267 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"participant.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema268 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"participant"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const schema268 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"participant.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema269 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"participant"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
 function validate834(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -24936,7 +25263,7 @@ return errors === 0;
 }
 
 const open_asyncapi_schemas_DeliveryHeaders = validate837;
-const schema269 = {"type":"object","required":["content-type","accept","user-agent","traceparent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"accept":{"type":"string","const":"*/*"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"traceparent":{"type":"string","pattern":"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
+const schema270 = {"type":"object","required":["content-type","accept","user-agent","traceparent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"accept":{"type":"string","const":"*/*"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"traceparent":{"type":"string","pattern":"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
 const pattern59 = new RegExp("^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$", "u");
 const pattern60 = new RegExp("^[0-9a-f]{64}$", "u");
 const pattern61 = new RegExp("^[0-9]{10}$", "u");
@@ -25271,7 +25598,7 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_ParticipantUpdated = validate838;
-const schema270 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"participant.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema271 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"participant.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
 function validate838(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -25386,7 +25713,7 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_ParticipantDeleted = validate842;
-const schema271 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"participant.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema272 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"participant.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
 function validate842(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -25501,8 +25828,8 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_TaskCreated = validate846;
-const schema272 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema273 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"task"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const schema273 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema274 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"task"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
 function validate848(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -25717,7 +26044,7 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_TaskCompleted = validate851;
-const schema274 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema275 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
 function validate851(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -25832,7 +26159,7 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_TaskUpdated = validate855;
-const schema275 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema276 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
 function validate855(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -25947,7 +26274,7 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_TaskDeleted = validate859;
-const schema276 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema277 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"task.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
 function validate859(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -26062,8 +26389,8 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_JobCreated = validate863;
-const schema277 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema278 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const schema278 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema279 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
 function validate865(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -26278,7 +26605,7 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_JobUpdated = validate868;
-const schema279 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema280 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
 function validate868(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -26393,7 +26720,7 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_JobDeleted = validate872;
-const schema280 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema281 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
 function validate872(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -26508,8 +26835,8 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_JobApplicationCreated = validate876;
-const schema281 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationCreatedData"}},"additionalProperties":false};
-const schema282 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job_application"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const schema282 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationCreatedData"}},"additionalProperties":false};
+const schema283 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job_application"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
 function validate878(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -26610,7 +26937,7 @@ validate878.errors = vErrors;
 return errors === 0;
 }
 
-const schema283 = {"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"oneOf":[{"$ref":"/open/openapi.yaml/components/schemas/ScreeningResult"},{"type":"null"}]}},"additionalProperties":false};
+const schema284 = {"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"oneOf":[{"$ref":"/open/openapi.yaml/components/schemas/ScreeningResult"},{"type":"null"}]}},"additionalProperties":false};
 
 function validate880(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -26826,7 +27153,7 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_JobApplicationStatusChanged = validate883;
-const schema284 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.status_changed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema285 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.status_changed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
 function validate883(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -26941,7 +27268,7 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_JobApplicationUpdated = validate887;
-const schema285 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema286 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
 function validate887(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -27056,7 +27383,7 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_JobApplicationDeleted = validate891;
-const schema286 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema287 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"job_application.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
 function validate891(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -27171,8 +27498,8 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_PaymentCreated = validate895;
-const schema287 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema288 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"payment"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const schema288 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema289 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"payment"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
 function validate897(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -27387,7 +27714,7 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_PaymentPaid = validate900;
-const schema289 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.paid"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema290 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.paid"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
 function validate900(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -27502,7 +27829,7 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_PaymentUpdated = validate904;
-const schema290 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema291 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
 function validate904(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -27617,7 +27944,7 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_PaymentDeleted = validate908;
-const schema291 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema292 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"payment.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
 function validate908(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -27732,8 +28059,8 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_ExportCreated = validate912;
-const schema292 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"export.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema293 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"export"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const schema293 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"export.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema294 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"export"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
 function validate914(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -27948,7 +28275,7 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_ExportCompleted = validate917;
-const schema294 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"export.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema295 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"export.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
 function validate917(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -28063,7 +28390,7 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_ExportFailed = validate921;
-const schema295 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"export.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema296 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"export.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
 function validate921(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -28178,8 +28505,8 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_ImportCreated = validate925;
-const schema296 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"import.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema297 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"import"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const schema297 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"import.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema298 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"import"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
 function validate927(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -28394,7 +28721,7 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_ImportCompleted = validate930;
-const schema298 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"import.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema299 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"import.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
 function validate930(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -28509,7 +28836,7 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_ImportFailed = validate934;
-const schema299 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"import.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema300 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"import.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ImportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
 
 function validate934(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -28624,8 +28951,8 @@ return errors === 0;
 }
 
 const closed_asyncapi_schemas_WebhookTest = validate938;
-const schema300 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"webhook.test"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/WebhookReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
-const schema301 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"webhook"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
+const schema301 = {"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/shared/openapi.yaml/components/parameters/ImportId/schema"},"event_type":{"type":"string","const":"webhook.test"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/WebhookReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"}},"additionalProperties":false};
+const schema302 = {"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"webhook"},"id":{"type":"string","format":"uuid"}},"additionalProperties":false};
 
 function validate940(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -29050,6 +29377,11 @@ export const params = {
     query: no_parameters,
     headers: { names: ['Idempotency-Key'], validator: createParticipant_header },
   },
+  retryWaitingDeliveries: {
+    path: getWebhook_path,
+    query: no_parameters,
+    headers: { names: ['Idempotency-Key'], validator: createParticipant_header },
+  },
   getBulkJob: {
     path: getBulkJob_path,
     query: no_parameters,
@@ -29113,6 +29445,7 @@ export const bodies = {
   updateWebhook: open_openapi_schemas_WebhookUpdate,
   sendMissedEvents: open_openapi_schemas_SendMissed,
   retryFailedDeliveries: open_openapi_schemas_RetryFailed,
+  retryWaitingDeliveries: open_openapi_schemas_RetryWaiting,
 }
 
 export const responses = {
@@ -29921,6 +30254,24 @@ export const responses = {
     503: { headers: createParticipant_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   retryFailedDeliveries: {
+    201: { headers: batchParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_BulkJob } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_422_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    404: { headers: listParticipants_422_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    409: { headers: testWebhook_409_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    413: { headers: listParticipants_422_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_422_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: createParticipant_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+  },
+  retryWaitingDeliveries: {
     201: { headers: batchParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_BulkJob } },
     400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },

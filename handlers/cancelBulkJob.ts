@@ -7,8 +7,8 @@ export async function cancelBulkJob(call: Call<'cancelBulkJob'>): Promise<Public
   const job = await findBulkJob(call.scope, call.path.bulk_job, { forUpdate: true })
   assertFound(job, 'bulk job')
   // A repeated request changes nothing.
-  if (job.endedAt !== null) return toPublicBulkJob(job)
+  if (job.endedAt !== null) return toPublicBulkJob(call.scope, job)
   const cancelled = await changeJob(call, job, 'cancel')
   assertFound(cancelled, 'bulk job')
-  return toPublicBulkJob(cancelled)
+  return toPublicBulkJob(call.scope, cancelled)
 }

@@ -5,5 +5,5 @@ import type { Call } from './call.ts'
 export async function getBulkJob(call: Call<'getBulkJob'>): Promise<PublicBulkJob> {
   const job = await findBulkJob(call.scope, call.path.bulk_job)
   assertFound(job, 'bulk job')
-  return toPublicBulkJob(job)
+  return toPublicBulkJob(call.scope, job)
 }

@@ -16,5 +16,5 @@ export async function retryFailedDeliveries(
   const selection = selectFailedDeliveries(webhook.id, body.event_types ?? null, { since }, now)
   const total = await countSelected(scope, selection)
   const fields = { selection, rate: body.rate, total, createdBy: caller.userId }
-  return toPublicBulkJob(await startJob(call, webhook, fields).catch(throwConflict))
+  return toPublicBulkJob(scope, await startJob(call, webhook, fields).catch(throwConflict))
 }

@@ -16,5 +16,5 @@ export async function sendMissedEvents(call: Call<'sendMissedEvents'>): Promise<
   const selection = selectMissedEvents(webhook, { since, until }, now)
   const total = await countSelected(scope, selection)
   const fields = { selection, rate: body.rate, total, createdBy: caller.userId }
-  return toPublicBulkJob(await startJob(call, webhook, fields).catch(throwConflict))
+  return toPublicBulkJob(scope, await startJob(call, webhook, fields).catch(throwConflict))
 }

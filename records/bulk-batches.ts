@@ -27,9 +27,12 @@ interface ItemQuery {
 type Owner = Pick<Scope, 'accountId' | 'dialect'>
 
 function itemQuery(owner: Owner, stage: BulkStage, selection: BulkSelection): ItemQuery {
-  return stage === 'missed'
-    ? missedEventsQuery(owner, selection)
-    : failedDeliveriesQuery(owner, stage, selection)
+  if (stage === 'missed') return missedEventsQuery(owner, selection)
+  return {
+    table: 'deliveries',
+    range: undeliveredRange(owner, stage === 'waiting' ? 'retrying' : 'failed', selection),
+    filter: stage === 'waiting' ? isWaiting(selection) : hasFailed(owner, stage, selection),
+  }
 }
 
 /** Events without a delivery for the webhook. */
@@ -53,13 +56,39 @@ function missedEventsQuery({ accountId }: Owner, selection: BulkSelection): Item
   }
 }
 
-function failedDeliveriesQuery(
+function undeliveredRange(
   { accountId, dialect }: Owner,
-  stage: BulkStage,
+  state: 'retrying' | 'failed',
+  { webhookId }: BulkSelection,
+): Condition {
+  if (webhookId === null)
+    return { sql: `deliveries.account_id = ? and ${UNDELIVERED}`, bindings: [accountId] }
+  return {
+    // With a plain condition for the account, SQLite would read all of its undelivered deliveries.
+    sql: `${dialect === 'sqlite' ? '+' : ''}deliveries.account_id = ? and webhook_id = ?
+      and state = '${state}' and ${UNDELIVERED}`,
+    bindings: [accountId, webhookId],
+  }
+}
+
+/** Leaves out deliveries that are created after the start of the job: while the endpoint still
+ *  fails, the job would never end. */
+function isWaiting(selection: BulkSelection): Condition {
+  const { until } = selection
+  const isScheduled: Condition = {
+    sql: "state = 'retrying' and next_attempt_at > ? and deliveries.created_at < ?",
+    bindings: [until, until],
+  }
+  return allOf(isScheduled, ...ofTypes(selection))
+}
+
+function hasFailed(
+  { accountId }: Owner,
+  stage: 'cut_off' | 'failed',
   selection: BulkSelection,
-): ItemQuery {
-  const { webhookId, since, until } = selection
-  const hasFailed: Condition = {
+): Condition {
+  const { since, until } = selection
+  const hasEnded: Condition = {
     sql: `deliveries.account_id = ? and state = 'failed' and next_attempt_at is null
           and event_type <> '${TEST_EVENT}'
           and deliveries.updated_at >= ? and deliveries.updated_at < ?`,
@@ -72,22 +101,9 @@ function failedDeliveriesQuery(
     )`,
     bindings: [accountId],
   }
-  return {
-    table: 'deliveries',
-    range:
-      webhookId === null
-        ? { sql: `deliveries.account_id = ? and ${UNDELIVERED}`, bindings: [accountId] }
-        : {
-            // With a plain condition for the account, SQLite would read all of its undelivered deliveries.
-            sql: `${dialect === 'sqlite' ? '+' : ''}deliveries.account_id = ? and webhook_id = ?
-              and state = 'failed' and ${UNDELIVERED}`,
-            bindings: [accountId, webhookId],
-          },
-    filter:
-      stage === 'cut_off'
-        ? allOf(hasFailed, { sql: "failure_reason = 'webhook_disabled'", bindings: [] })
-        : allOf(hasFailed, ...ofTypes(selection), isWebhookEnabled),
-  }
+  return stage === 'cut_off'
+    ? allOf(hasEnded, { sql: "failure_reason = 'webhook_disabled'", bindings: [] })
+    : allOf(hasEnded, ...ofTypes(selection), isWebhookEnabled)
 }
 
 /** The condition for the selected event types. None if all types are selected. */

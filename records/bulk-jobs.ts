@@ -4,6 +4,7 @@ import { Refused } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import type { Db } from './database/open.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
+import { select } from './database/statements.ts'
 import { assertNotPaused, assertWebhookEnabled, type BlockingReason } from './delivery-commands.ts'
 import { ARE_PAUSED } from './delivery-pause.ts'
 import { JOBS_DUE } from './due-work.ts'
@@ -13,8 +14,8 @@ import { toNullableTimestamp, toTimestamp } from './list.ts'
 import { findRow } from './references.ts'
 
 /** `send_missed`: schedules what a webhook missed while it was disabled. `retry_failed`: one manual
- *  retry per delivery. */
-export type BulkKind = 'send_missed' | 'retry_failed'
+ *  retry per delivery. `retry_waiting`: the next attempt of each retrying delivery, now. */
+export type BulkKind = 'send_missed' | 'retry_failed' | 'retry_waiting'
 export type BulkState = 'running' | 'paused' | 'completed' | 'cancelled'
 
 /** The items of a job. */
@@ -24,8 +25,8 @@ export interface BulkSelection {
   webhookId: string | null
   /** Null: all. */
   eventTypes: string[] | null
-  /** Epoch milliseconds, inclusive. Selects events by the time of their creation, and deliveries by
-   *  the time of their failure. */
+  /** Epoch milliseconds, inclusive. Selects events and waiting deliveries by the time of their
+   *  creation, and failed deliveries by the time of their failure. */
   since: number
   /** Exclusive. */
   until: number
@@ -51,10 +52,19 @@ export interface BulkJob extends BulkSelection {
   endedAt: number | null
 }
 
+/** Where the deliveries of a job are now. Without those that a later job has taken over, and those
+ *  that were deleted. */
+export interface BulkResult {
+  delivered: number
+  /** Failed, without a scheduled attempt. */
+  failed: number
+  waiting: number
+}
+
 /** A job as the public API shows it. */
 export type PublicBulkJob = components['schemas']['BulkJob']
 
-export function toPublicBulkJob(job: BulkJob): PublicBulkJob {
+export async function toPublicBulkJob(scope: Scope, job: BulkJob): Promise<PublicBulkJob> {
   return {
     id: job.id,
     kind: job.kind,
@@ -69,10 +79,25 @@ export function toPublicBulkJob(job: BulkJob): PublicBulkJob {
     total: job.total,
     done: job.done,
     skipped: job.skipped,
+    ...(await countResult(scope, job.id)),
     created_at: toTimestamp(job.createdAt),
     updated_at: toTimestamp(job.updatedAt),
     ended_at: toNullableTimestamp(job.endedAt),
   }
+}
+
+export async function countResult(scope: Scope, jobId: string): Promise<BulkResult> {
+  // An index has all columns that this reads.
+  const rows = await select<{ result: keyof BulkResult; deliveries: number }>(
+    scope.sql,
+    `select case when state = 'delivered' then 'delivered'
+       when state = 'failed' and next_attempt_at is null then 'failed' else 'waiting' end as result,
+       count(*) as deliveries
+     from deliveries where account_id = ? and bulk_job_id = ? group by 1`,
+    [scope.accountId, jobId],
+  )
+  const counts = Object.fromEntries(rows.map((row) => [row.result, Number(row.deliveries)]))
+  return { delivered: 0, failed: 0, waiting: 0, ...counts }
 }
 
 /** The progress of a job: all items of the stage up to the cursor, an ID, are done. */
@@ -82,8 +107,8 @@ export interface BulkPosition {
 }
 
 /** `cut_off`: deliveries that ended when the webhook was disabled. `missed`: events without a
- *  delivery for the webhook. `failed`: deliveries to retry. */
-export type BulkStage = 'cut_off' | 'missed' | 'failed'
+ *  delivery for the webhook. `failed` and `waiting`: deliveries to retry. */
+export type BulkStage = 'cut_off' | 'missed' | 'failed' | 'waiting'
 
 export interface RunningBulkJob extends BulkJob, BulkPosition {
   /** When the rate allows the next batch. */
@@ -146,6 +171,7 @@ function fromRow(row: BulkJobRow): RunningBulkJob {
 export const BULK_STAGES: Record<BulkKind, readonly [BulkStage, ...BulkStage[]]> = {
   send_missed: ['cut_off', 'missed'],
   retry_failed: ['failed'],
+  retry_waiting: ['waiting'],
 }
 
 export interface NewBulkJob {

@@ -42,6 +42,8 @@ export interface Delivery {
   nextTrigger: Trigger | null
   /** The trace of the request that caused the event. */
   traceparent: string | null
+  /** The bulk job that last created or retried the delivery. */
+  bulkJobId: string | null
   createdAt: number
   /** When the state last changed, or an attempt last ended. */
   updatedAt: number
@@ -59,6 +61,7 @@ export interface DeliveryRow {
   next_attempt_at: number | null
   next_trigger: Trigger | null
   traceparent: string | null
+  bulk_job_id: string | null
   created_at: number
   updated_at: number
 }
@@ -76,6 +79,7 @@ export const DELIVERY_COLUMNS = [
   'next_attempt_at',
   'next_trigger',
   'traceparent',
+  'bulk_job_id',
   'created_at',
   'updated_at',
 ].map((column) => `deliveries.${column}`)
@@ -93,6 +97,7 @@ export function deliveryFromRow(row: DeliveryRow): Delivery {
     nextAttemptAt: row.next_attempt_at,
     nextTrigger: row.next_trigger,
     traceparent: row.traceparent,
+    bulkJobId: row.bulk_job_id,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   }
@@ -155,6 +160,7 @@ export interface NewDelivery {
   trigger: Trigger
   /** The ID of the resource. Undefined: the webhook wants no order. */
   orderingKey?: string
+  bulkJobId?: string
 }
 
 /** Stores the deliveries. Their first attempts are due now, except those that must wait for an
@@ -177,6 +183,7 @@ export async function insertDeliveries(
     attempts: 0,
     ordering_key: delivery.orderingKey ?? null,
     traceparent: scope.traceparent ?? null,
+    bulk_job_id: delivery.bulkJobId ?? null,
     next_attempt_at: firstInOrder.has(delivery) ? nowMs : null,
     next_trigger: delivery.trigger,
     created_at: nowMs,

@@ -2,7 +2,6 @@
  *  once. */
 import { Refused } from '../errors.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
-import type { Sql } from './database/statements.ts'
 import {
   DELIVERY_COLUMNS,
   type Delivery,
@@ -72,11 +71,7 @@ async function scheduleManualAttempt(
     .rows('deliveries')
     .where({ id, state })
     .whereNull('next_attempt_at')
-    .update({
-      next_attempt_at: uniqueDueTime(scope, now),
-      next_trigger: trigger,
-      queued_at: null,
-    })
+    .update({ ...dueNow(scope, now), next_trigger: trigger })
     .returning(DELIVERY_COLUMNS)
   if (row) {
     scope.trx.announce(ATTEMPTS_SCHEDULED)
@@ -87,19 +82,18 @@ async function scheduleManualAttempt(
   return current
 }
 
-/** The later of two times: now, and 1 ms after the last update. The due time identifies an attempt,
- *  so it must be unique within the delivery. */
-function uniqueDueTime({ sql }: Scope, now: Date): ReturnType<Sql['raw']> {
-  return sql.raw('case when updated_at < ? then cast(? as bigint) else updated_at + 1 end', [
-    now.getTime(),
-    now.getTime(),
-  ])
+/** The columns of a delivery whose next attempt is due now, or 1 ms after the last update if that
+ *  is later. The due time identifies an attempt, so it must be unique within the delivery. */
+function dueNow({ sql }: Scope, now: Date) {
+  const later = 'case when updated_at < ? then cast(? as bigint) else updated_at + 1 end'
+  return { next_attempt_at: sql.raw(later, [now.getTime(), now.getTime()]), queued_at: null }
 }
 
 /** Schedules a manual retry of each failed delivery whose webhook is enabled and that has no
- *  scheduled attempt. Returns how many. */
+ *  scheduled attempt, for a bulk job. Returns how many. */
 export async function retryFailedDeliveries(
   scope: WriteScope,
+  jobId: string,
   ids: string[],
   now: Date,
 ): Promise<number> {
@@ -115,15 +109,35 @@ export async function retryFailedDeliveries(
     .where({ state: 'failed' })
     .whereNull('next_attempt_at')
     .whereIn('webhook_id', enabled)
-    .update({ next_attempt_at: uniqueDueTime(scope, now), next_trigger: 'retry', queued_at: null })
+    .update({ ...dueNow(scope, now), next_trigger: 'retry', bulk_job_id: jobId })
   if (scheduled > 0) scope.trx.announce(ATTEMPTS_SCHEDULED)
   return scheduled
 }
 
-/** Resumes the retry schedule of deliveries that failed because their webhook was disabled. Returns
- *  how many. */
+/** Makes the next attempts of retrying deliveries due now, for a bulk job, as `attemptNow` does.
+ *  Returns how many. */
+export async function retryWaitingDeliveries(
+  scope: WriteScope,
+  jobId: string,
+  ids: string[],
+  now: Date,
+): Promise<number> {
+  await lockInOrder(scope, ids)
+  const scheduled = await scope
+    .rows('deliveries')
+    .whereIn('id', ids)
+    .where({ state: 'retrying' })
+    .where('next_attempt_at', '>', now.getTime() + MAX_CLOCK_DIFFERENCE_MS)
+    .update({ ...dueNow(scope, now), bulk_job_id: jobId })
+  if (scheduled > 0) scope.trx.announce(ATTEMPTS_SCHEDULED)
+  return scheduled
+}
+
+/** Resumes the retry schedule of deliveries that failed because their webhook was disabled, for a
+ *  bulk job. Returns how many. */
 export async function resumeDeliveries(
   scope: WriteScope,
+  jobId: string,
   ids: string[],
   now: Date,
 ): Promise<number> {
@@ -154,6 +168,7 @@ export async function resumeDeliveries(
         next_attempt_at: nextAttemptAt,
         next_trigger: 'schedule',
         queued_at: null,
+        bulk_job_id: jobId,
         updated_at: now.getTime(),
       })
   }
@@ -182,7 +197,7 @@ export async function attemptNow(
     .where({ id })
     // Sooner attempts may already be in flight: the worker's clock may be ahead of ours.
     .where('next_attempt_at', '>', now.getTime() + MAX_CLOCK_DIFFERENCE_MS)
-    .update({ next_attempt_at: uniqueDueTime(scope, now), queued_at: null })
+    .update(dueNow(scope, now))
     .returning(DELIVERY_COLUMNS)
   if (row) {
     scope.trx.announce(ATTEMPTS_SCHEDULED)

@@ -15,6 +15,7 @@ export interface DeliverySearch {
   eventType?: string
   /** The ID of the delivery or of its event. */
   id?: string
+  bulkJobId?: string
   /** Created at or after this time, in epoch milliseconds. */
   since?: number
   /** Created before this time. */
@@ -34,8 +35,8 @@ export interface FoundDeliveries {
   isCutShort: boolean
 }
 
-/** The most rows read for a page with a filter by event type or by the state `delivered`: no index
- *  serves these filters. */
+/** The most rows read for a page with a filter by event type, by bulk job or by the state
+ *  `delivered`: no index serves these filters. */
 const MAX_ROWS_READ = 10_000
 /** The limit when the page also has a filter by an undelivered state: each row may cost one read of
  *  the disk. */
@@ -47,11 +48,12 @@ export async function searchDeliveries(
   scope: Scope,
   search: DeliverySearch,
 ): Promise<FoundDeliveries> {
-  const { state, eventType, newerThan, limit } = search
+  const { state, eventType, bulkJobId, newerThan, limit } = search
   const direction = newerThan === undefined ? 'desc' : 'asc'
   const maxRowsRead =
     state === undefined || state === 'delivered' ? MAX_ROWS_READ : MAX_UNDELIVERED_ROWS_READ
-  const filtersWithoutIndex = state === 'delivered' || eventType !== undefined
+  const filtersWithoutIndex =
+    state === 'delivered' || eventType !== undefined || bulkJobId !== undefined
   const inRange = searchRange(scope, search).orderBy('deliveries.id', direction)
   const query = filtersWithoutIndex
     ? scope
@@ -60,6 +62,7 @@ export async function searchDeliveries(
     : inRange.clone()
   if (state === 'delivered') query.where('deliveries.state', state)
   if (eventType !== undefined) query.where('deliveries.event_type', eventType)
+  if (bulkJobId !== undefined) query.where('deliveries.bulk_job_id', bulkJobId)
   const rows = ((await query.select(DELIVERY_COLUMNS).limit(limit + 1)) as DeliveryRow[]).map(
     deliveryFromRow,
   )

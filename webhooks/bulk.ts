@@ -32,6 +32,7 @@ import {
   findBlockingReason,
   resumeDeliveries,
   retryFailedDeliveries,
+  retryWaitingDeliveries,
 } from '../records/delivery-commands.ts'
 import { listEventRows } from '../records/events.ts'
 import { findWebhook, type Webhook } from '../records/webhooks.ts'
@@ -83,6 +84,16 @@ export function selectFailedDeliveries(
   // Excludes deliveries that fail again after the job has started.
   const end = Math.min(until?.getTime() ?? Number.POSITIVE_INFINITY, now.getTime())
   return { kind: 'retry_failed', webhookId, eventTypes, since: since.getTime(), until: end }
+}
+
+/** Selects the retrying deliveries with an attempt scheduled after `now`, however old they are. The
+ *  other parameters are as in `selectFailedDeliveries`. */
+export function selectWaitingDeliveries(
+  webhookId: string | null,
+  eventTypes: string[] | null,
+  now: Date,
+): BulkSelection {
+  return { kind: 'retry_waiting', webhookId, eventTypes, since: 0, until: now.getTime() }
 }
 
 interface BulkJobOptions {
@@ -168,29 +179,31 @@ function startOf({ nextAt }: RunningBulkJob, now: Date): number {
 }
 
 /** What each stage does with a batch of IDs: `cut_off` resumes deliveries that failed because their
- *  webhook was disabled, `missed` creates deliveries of events, and `failed` retries deliveries.
- *  Each returns the number of deliveries that it created or changed. */
+ *  webhook was disabled, `missed` creates deliveries of events, `failed` retries deliveries, and
+ *  `waiting` makes their next attempts due. Each returns the number of deliveries that it created or changed. */
 const WORK: Record<
   RunningBulkJob['stage'],
   (scope: WriteScope, job: RunningBulkJob, ids: string[], now: Date) => Promise<number>
 > = {
-  cut_off: (scope, _, ids, now) => resumeDeliveries(scope, ids, now),
+  cut_off: (scope, { id }, ids, now) => resumeDeliveries(scope, id, ids, now),
   missed: createDeliveries,
-  failed: (scope, _, ids, now) => retryFailedDeliveries(scope, ids, now),
+  failed: (scope, { id }, ids, now) => retryFailedDeliveries(scope, id, ids, now),
+  waiting: (scope, { id }, ids, now) => retryWaitingDeliveries(scope, id, ids, now),
 }
 
 async function createDeliveries(
   scope: WriteScope,
-  { webhookId }: RunningBulkJob,
+  { id, webhookId }: RunningBulkJob,
   eventIds: string[],
   now: Date,
 ): Promise<number> {
   const webhook = webhookId === null ? undefined : await findWebhook(scope, webhookId)
   if (webhook === undefined) return 0
   const events = await listEventRows(scope, eventIds)
-  const deliveries = events.map((event) =>
-    newDelivery(webhook, payloadOf(event, JSON.parse(event.data))),
-  )
+  const deliveries = events.map((event) => ({
+    ...newDelivery(webhook, payloadOf(event, JSON.parse(event.data))),
+    bulkJobId: id,
+  }))
   await insertDeliveries(scope, deliveries, now)
   return deliveries.length
 }

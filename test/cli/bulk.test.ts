@@ -54,6 +54,11 @@ async function missEvents({ json, webhook, createTasks }: Service, count: number
   await json('webhook', 'enable', webhook)
 }
 
+/** Attempts that a job has scheduled still end after it has stopped. */
+function withoutResult({ delivered, failed, waiting, ...job }: Record<string, unknown>): object {
+  return job
+}
+
 // Each command runs in its own process beside a running service.
 describe('webhook send-missed', { timeout: 120_000 }, () => {
   it('refuses a webhook that is disabled or has never been disabled', async () => {
@@ -108,11 +113,13 @@ describe('webhook send-missed', { timeout: 120_000 }, () => {
     })
     const paused = await json('bulk', 'pause', job.id)
     expect(paused).toMatchObject({ id: job.id, state: 'paused' })
-    expect(await json('bulk', 'show', job.id)).toEqual(paused)
+    expect(withoutResult(await json('bulk', 'show', job.id))).toEqual(withoutResult(paused))
     expect(await json('bulk', 'resume', job.id)).toMatchObject({ state: 'running' })
     const cancelled = await json('bulk', 'cancel', job.id)
     expect(cancelled).toMatchObject({ state: 'cancelled', ended_at: expect.any(String) })
-    expect(await json('bulk', 'list', '--account', account)).toEqual([cancelled])
+    expect((await json('bulk', 'list', '--account', account)).map(withoutResult)).toEqual([
+      withoutResult(cancelled),
+    ])
     expect((await run('bulk', 'list', '--account', account)).stdout).toContain('cancelled')
 
     const secondJob = await json('webhook', 'send-missed', webhook, '--rate', '500')
@@ -127,7 +134,7 @@ describe('webhook send-missed', { timeout: 120_000 }, () => {
 })
 
 describe('deliveries retry-failed', { timeout: 120_000 }, () => {
-  it('attempts the failed deliveries of a webhook once more', async () => {
+  it('attempts the failed deliveries of a webhook once more; retry-waiting makes scheduled attempts now', async () => {
     await using service = await startService()
     const { json, webhook, account, receiver, failure } = service
     const listUndelivered = (): Promise<{ id: string; attempts: number }[]> =>
@@ -154,6 +161,29 @@ describe('deliveries retry-failed', { timeout: 120_000 }, () => {
     expect(await json(...retry)).toMatchObject({ kind: 'retry_failed', total: 3, state: 'running' })
     await until('all are delivered', async () => (await listUndelivered()).length === 0)
     expect(receiver.requests).toHaveLength(6)
+
+    failure.isOn = true
+    await service.createTasks(2)
+    await until('the attempts have failed', async () => {
+      const list = await listUndelivered()
+      return list.length === 2 && list.every(({ attempts }) => attempts === 1)
+    })
+    failure.isOn = false
+    const retryWaiting = ['deliveries', 'retry-waiting', '--account', account]
+    expect(await json(...retryWaiting, '--preview')).toMatchObject({
+      kind: 'retry_waiting',
+      webhook_id: null,
+      count: 2,
+    })
+    const job = await json(...retryWaiting)
+    expect(job).toMatchObject({ kind: 'retry_waiting', total: 2 })
+    await until('both are delivered', async () => (await listUndelivered()).length === 0)
+    expect(await json('bulk', 'show', job.id)).toMatchObject({
+      done: 2,
+      delivered: 2,
+      failed: 0,
+      waiting: 0,
+    })
   })
 })
 

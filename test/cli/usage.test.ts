@@ -42,6 +42,7 @@ describe('wrong usage', () => {
     ],
     ['deliveries retry-failed --since 2026-11-21', /'--webhook <id>' and '--account <account>'/],
     ['deliveries retry-failed --since 2026-11-21 --webhook x --account x', /cannot be used with/],
+    ['deliveries retry-waiting', /'--webhook <id>' and '--account <account>'/],
     ['deliveries retry-failed --webhook x', /required option '--since <time>'/],
     [
       'deliveries retry-failed --webhook x --since 2026-11-21 --type cat.fed',

@@ -141,6 +141,40 @@ describe('bulk jobs', () => {
     )
   })
 
+  it('retry waiting deliveries, and show how many were delivered, failed and wait', async () => {
+    let broken = new Set(['task.created', 'job.created'])
+    await using receiver = await startReceiver({
+      answers: ({ body }) => (broken.has(JSON.parse(String(body)).event_type) ? 500 : 204),
+    })
+    const admin = await newWebhookAdmin(app)
+    const id = await admin.subscribe(receiver.url)
+    await admin.emit(3, 'task.created')
+    await admin.emit(2, 'job.created')
+    await until('all wait for their second attempt', async () =>
+      (await admin.deliveries()).every(({ state }) => state === 'retrying'),
+    )
+    broken = new Set(['job.created'])
+    const log = async (query = ''): Promise<string> =>
+      mainText((await admin.visitor.get(`/webhooks/${id}${query}`)).text)
+    expect(await log()).toContain('Retry 5 waiting')
+    const formPath = `/webhooks/${id}/retry-waiting`
+    const form = mainText((await admin.visitor.get(formPath)).text)
+    expect(form).toContain('5 deliveries , about 1 second.')
+    expect(form).not.toContain('From (UTC)')
+    const { to = '' } = await admin.visitor.post(formPath, { type: '', rate: '500' })
+    const jobPage = async (): Promise<string> => mainText((await admin.visitor.get(to)).text)
+    await until('the job shows its result', async () =>
+      (await jobPage()).includes('5 of 5 · started now Delivered 3 Show Failed 0 Waiting 2 Show'),
+    )
+    const [, jobId = ''] = /jobs\/(.+)/.exec(to) ?? []
+    expect(await log(`?job=${jobId}&state=delivered`)).toContain('task.created')
+    expect(await log(`?job=${id}`)).toContain('No deliveries match these filters.')
+    expect((await admin.visitor.get(`/webhooks/${id}?job=x`)).status).toBe(422)
+    const [waiting] = (await admin.deliveries()).filter(({ state }) => state === 'retrying')
+    const detail = await admin.visitor.get(`/webhooks/${id}/deliveries/${waiting?.id}`)
+    expect(detail.text).toContain(`href="/console${to}"`)
+  })
+
   it('retry the failed deliveries of one event type and period', async () => {
     let isBroken = true
     await using receiver = await startReceiver({ answers: () => (isBroken ? 500 : 204) })

@@ -83,7 +83,9 @@ function isPermittedBySpecification(
     case 'api-keys':
       return isGet && segments.length === 0 ? isAdmin : manages('api_keys')
     case 'webhooks': {
-      const isForm = /^(new|edit|secret|send-missed|retry-failed)$/.test(segments.at(-1) ?? '')
+      const isForm = /^(new|edit|secret|send-missed|retry-failed|retry-waiting)$/.test(
+        segments.at(-1) ?? '',
+      )
       return isGet && !isForm ? isAdmin : manages('webhooks')
     }
     case 'people':

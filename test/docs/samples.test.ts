@@ -86,6 +86,7 @@ const VARIABLES: Partial<Record<OperationId, string>> = {
   testWebhook: 'DELIVERY_ID',
   sendMissedEvents: 'BULK_JOB_ID',
   retryFailedDeliveries: 'BULK_JOB_ID',
+  retryWaitingDeliveries: 'BULK_JOB_ID',
 }
 
 /** The variable in which samples expect the ID of a record: `TASK_ID` for `/public/v1/tasks`.

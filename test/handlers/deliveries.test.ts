@@ -121,6 +121,7 @@ describe('commands', () => {
       [`/webhooks/${webhook.id}/test`],
       [`/webhooks/${webhook.id}/send-missed`, { since }],
       [`/webhooks/${webhook.id}/retry-failed`, { since }],
+      [`/webhooks/${webhook.id}/retry-waiting`, {}],
     ] as const)
       expect(await client.post(path, body)).toMatchObject(disabled)
     await expectSuccess(client.delete(`/webhooks/${webhook.id}`))
@@ -162,6 +163,47 @@ describe('bulk jobs', () => {
     expect(await post(client, `/bulk-jobs/${later.id}/cancel`)).toMatchObject({
       state: 'completed',
     })
+  })
+
+  test('retryWaitingDeliveries makes scheduled attempts now; the job says where its deliveries are', async () => {
+    await using subscriber = await newSubscriber(500, 500, 500, 204, 204, 500)
+    const { client, webhook } = subscriber
+    const ids: string[] = []
+    for (const name of ['Ada', 'Grace', 'Mary']) {
+      const { id } = await newDelivery(client, name)
+      await reached(client, id, 'retrying', 1)
+      ids.push(id)
+    }
+    const path = `/webhooks/${webhook.id}/retry-waiting`
+    const others = await post(client, path, { event_types: ['task.created'] })
+    expect(others).toMatchObject({ kind: 'retry_waiting', total: 0 })
+    const result = (job: Body, wanted: object): Promise<Body> =>
+      until('the job has this result', async () => {
+        const { body } = await client.get(`/bulk-jobs/${job.id}`)
+        const isWanted = Object.entries(wanted).every(([name, value]) => body[name] === value)
+        return isWanted && body
+      })
+    await result(others, { state: 'completed' })
+
+    const job = await post(client, path, {})
+    expect(job).toMatchObject({ total: 3, rate: 50, delivered: 0, failed: 0, waiting: 0 })
+    await result(job, { state: 'completed', done: 3, delivered: 2, failed: 0, waiting: 1 })
+    const found = await Promise.all(
+      ids.map(async (id) => (await client.get(`/deliveries/${id}`)).body),
+    )
+    const waiting = found.find(({ state }) => state === 'retrying')
+    // The attempts belong to the schedule, so the next one is the third.
+    expect(waiting).toMatchObject({ attempt_count: 2 })
+    expect(waiting.attempts.map(({ trigger }: Body) => trigger)).toEqual(['schedule', 'schedule'])
+    expect(Date.parse(waiting.next_attempt_at)).toBeGreaterThan(Date.now() + 600_000)
+    await post(client, `/deliveries/${waiting.id}/cancel`)
+    await result(job, { delivered: 2, failed: 1, waiting: 0 })
+
+    // A later job takes the delivery over.
+    const since = '2026-01-01T00:00:00Z'
+    const later = await post(client, `/webhooks/${webhook.id}/retry-failed`, { since })
+    await result(later, { state: 'completed', done: 1 })
+    await result(job, { delivered: 2, failed: 0, waiting: 0 })
   })
 
   test('sendMissedEvents sends what happened while the webhook was disabled; a second job → 409', async () => {

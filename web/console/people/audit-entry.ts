@@ -144,6 +144,7 @@ const VERBS: Record<string, string> = {
   delivery_cancelled: 'Cancelled a delivery to',
   send_missed_started: 'Started to send missed events to',
   retry_failed_started: 'Started to retry failed deliveries to',
+  retry_waiting_started: 'Started to retry waiting deliveries to',
   bulk_job_paused: 'Paused a bulk job of',
   bulk_job_resumed: 'Resumed a bulk job of',
   bulk_job_cancelled: 'Cancelled a bulk job of',

@@ -1,10 +1,17 @@
 /** Bulk jobs: their list, their pages, and pausing, resuming and cancelling them. */
-import { type BulkJob, findBulkJob, listBulkJobs } from '../../../records/bulk-jobs.ts'
+import {
+  type BulkJob,
+  type BulkResult,
+  countResult,
+  findBulkJob,
+  listBulkJobs,
+} from '../../../records/bulk-jobs.ts'
+import type { DeliveryState } from '../../../records/deliveries.ts'
 import { findUser } from '../../../records/users.ts'
 import { findWebhook, findWebhookNames } from '../../../records/webhooks.ts'
 import { changeJob, type JobCommand } from '../../../webhooks/webhook-changes.ts'
-import { type Html, html } from '../../shared/html.ts'
-import { count, utc } from '../format.ts'
+import { type Content, type Html, html } from '../../shared/html.ts'
+import { count, counted, utc } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import {
   type ConsolePage,
@@ -31,10 +38,12 @@ import {
   numberColumn,
   pager,
   pill,
+  stats,
   table,
   timeElement,
 } from '../ui.ts'
 import { BULK_KINDS, BULK_STATES, roughDuration } from './bulk-kinds.ts'
+import { logPath } from './log-query.ts'
 
 export const bulkJobRoutes: Route[] = [
   getFromStandby('/webhooks/jobs', isOwnerOrAdmin, jobsPage),
@@ -46,6 +55,8 @@ export const bulkJobRoutes: Route[] = [
 
 const JOBS_PER_PAGE = 25
 const REFRESH_SECONDS = 1
+/** How often to reload the result of a job that has ended, while deliveries wait. */
+const REFRESH_RESULT_SECONDS = 5
 
 /** The job in the page's URL. Throws 404 if the account has no such job. */
 async function loadJob({ scope, params, ctx }: Visit): Promise<BulkJob> {
@@ -97,10 +108,13 @@ function jobsTable(jobs: BulkJob[], names: Map<string, string>, now: Date): Html
 }
 
 async function jobPage(visit: Visit): Promise<ConsolePage> {
-  const { user, now } = visit
+  const { scope, user, now } = visit
   const job = await loadJob(visit)
+  const result = await countResult(scope, job.id)
   const path = `/console/webhooks/jobs/${job.id}`
-  const reload = job.state === 'running' && reloadEvery(REFRESH_SECONDS, path, 'job')
+  const isRunning = job.state === 'running'
+  const seconds = isRunning ? REFRESH_SECONDS : REFRESH_RESULT_SECONDS
+  const reload = (isRunning || result.waiting > 0) && reloadEvery(seconds, path, 'job')
   const progress = jobProgress(job, { now, canManage: canManageWebhooks(user) })
   return {
     title: BULK_KINDS[job.kind].title,
@@ -110,15 +124,37 @@ async function jobPage(visit: Visit): Promise<ConsolePage> {
     ],
     isNarrow: true,
     body: [
-      html`<div id="job"${reload}>${card('', progress)}</div>`,
+      html`<div id="job"${reload}>
+        ${card('', progress)}
+        ${job.done > 0 && jobResult(job, result)}
+      </div>`,
       card('', await jobFacts(visit, job)),
     ],
   }
 }
 
+function jobResult({ id, webhookId, done }: BulkJob, result: BulkResult): Html {
+  const { delivered, failed, waiting } = result
+  const others = done - delivered - failed - waiting
+  const show = (state: DeliveryState): Content =>
+    webhookId !== null && html`<a href="/console${logPath(webhookId, { job: id, state })}">Show</a>`
+  return html`
+    ${stats([
+      { label: 'Delivered', value: count(delivered), note: delivered > 0 && show('delivered') },
+      { label: 'Failed', value: count(failed), note: failed > 0 && show('failed') },
+      { label: 'Waiting', value: count(waiting), note: waiting > 0 && show('retrying') },
+    ])}
+    ${
+      others > 0 &&
+      html`<p class="muted">
+      ${counted(others, 'delivery', 'deliveries')} retried again by a later job, or deleted.
+    </p>`
+    }`
+}
+
 async function jobFacts(visit: Visit, job: BulkJob): Promise<Html> {
   const { scope, now } = visit
-  const { id, webhookId, eventTypes, since, until, rate, createdBy, createdAt, endedAt } = job
+  const { id, kind, webhookId, eventTypes, since, until, rate, createdBy, createdAt, endedAt } = job
   const creator = createdBy === null ? undefined : await findUser(scope, createdBy)
   return facts([
     ['Webhook', webhookId === null ? 'All webhooks' : await webhookLink(visit, webhookId)],
@@ -126,7 +162,7 @@ async function jobFacts(visit: Visit, job: BulkJob): Promise<Html> {
       'Events',
       eventTypes === null ? 'All' : html`<span class="event-chips">${eventTypes.map(code)}</span>`,
     ],
-    ['Period', `${utc(since)} to ${utc(until)}`],
+    kind !== 'retry_waiting' && ['Period', `${utc(since)} to ${utc(until)}`],
     ['Rate', `At most ${rate} per second`],
     ['Started', html`${timeElement(createdAt, now)} by ${creator?.fullName ?? 'the CLI'}`],
     endedAt !== null && ['Ended', timeElement(endedAt, now)],
@@ -164,7 +200,7 @@ export function jobProgress(job: BulkJob, { now, canManage, isLink }: ProgressOp
   const value = Math.min(done + skipped, max)
   const progress = [
     `${count(done)} of ${count(total)}`,
-    skipped > 0 && `, ${count(skipped)} skipped (already delivered)`,
+    skipped > 0 && `, ${count(skipped)} skipped (no longer needed)`,
     state === 'running' && left > 0 && `, about ${roughDuration(left / rate)} left`,
   ]
   return html`<div class="job card-body">

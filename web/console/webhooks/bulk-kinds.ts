@@ -38,6 +38,16 @@ export const BULK_KINDS: Record<BulkKind, KindTexts> = {
     inProgress: 'Retrying failed deliveries',
     started: 'Retry started.',
   },
+  retry_waiting: {
+    path: 'retry-waiting',
+    title: 'Retry waiting deliveries',
+    lead:
+      'Makes the next attempt of each retrying delivery now. It counts as an attempt of the retry ' +
+      'schedule, so repair your endpoint first.',
+    empty: 'No deliveries are waiting for a retry.',
+    inProgress: 'Retrying waiting deliveries',
+    started: 'Retry started.',
+  },
 }
 
 export const BULK_STATES: Record<BulkState, { label: string; tone: Tone }> = {

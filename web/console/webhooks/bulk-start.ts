@@ -9,6 +9,7 @@ import {
   MAX_RATE,
   selectFailedDeliveries,
   selectMissedEvents,
+  selectWaitingDeliveries,
 } from '../../../webhooks/bulk.ts'
 import { startJob } from '../../../webhooks/webhook-changes.ts'
 import { DATE_TIME_ERROR, toDateTimeInput } from '../../shared/date-time-input.ts'
@@ -38,15 +39,15 @@ import { BULK_KINDS, roughDuration } from './bulk-kinds.ts'
 import { loggedTypes, readPeriod, typeChoices } from './log-query.ts'
 import { loadWebhook, webhookCrumbs } from './webhook.ts'
 
-export const bulkStartRoutes: Route[] = (['send_missed', 'retry_failed'] as const).flatMap(
-  (kind) => {
-    const path = `/webhooks/:webhook/${BULK_KINDS[kind].path}`
-    return [
-      get(path, canManageWebhooks, (visit) => bulkPage(visit, kind, visit.query)),
-      post(path, canManageWebhooks, (visit) => startFromForm(visit, kind)),
-    ]
-  },
-)
+export const bulkStartRoutes: Route[] = (
+  ['send_missed', 'retry_failed', 'retry_waiting'] as const
+).flatMap((kind) => {
+  const path = `/webhooks/:webhook/${BULK_KINDS[kind].path}`
+  return [
+    get(path, canManageWebhooks, (visit) => bulkPage(visit, kind, visit.query)),
+    post(path, canManageWebhooks, (visit) => startFromForm(visit, kind)),
+  ]
+})
 
 interface BulkForm {
   /** The fields as typed, or their defaults. */
@@ -84,17 +85,19 @@ function readBulkForm(
   const since = period.since === undefined ? undefined : new Date(period.since)
   const until = period.until === undefined ? undefined : new Date(period.until)
   const types = input.type === '' ? null : [input.type]
-  const selection =
-    kind === 'send_missed'
-      ? selectMissedEvents(webhook, { since, until }, now)
-      : selectFailedDeliveries(webhook.id, types, { since: since ?? dayAgo, until }, now)
-  return { selection, rate: Number(input.rate), input, errors }
+  const selections: Record<BulkKind, () => BulkSelection> = {
+    send_missed: () => selectMissedEvents(webhook, { since, until }, now),
+    retry_failed: () =>
+      selectFailedDeliveries(webhook.id, types, { since: since ?? dayAgo, until }, now),
+    retry_waiting: () => selectWaitingDeliveries(webhook.id, types, now),
+  }
+  return { selection: selections[kind](), rate: Number(input.rate), input, errors }
 }
 
 /** Whether “From” may be empty. An empty “From” means the time when the webhook was last
- *  disabled. */
+ *  disabled. A job that retries waiting deliveries has no period. */
 function isSinceOptional({ disabledAt }: Webhook, kind: BulkKind): boolean {
-  return kind === 'send_missed' && disabledAt !== null
+  return kind === 'retry_waiting' || (kind === 'send_missed' && disabledAt !== null)
 }
 
 async function bulkPage(
@@ -156,7 +159,8 @@ function bulkFields(
   const isOptional = isSinceOptional(webhook, kind)
   const disabledAt = utc(webhook.disabledAt ?? 0).slice(0, 16)
   return [
-    html`<div class="two-fields">
+    kind !== 'retry_waiting' &&
+      html`<div class="two-fields">
       ${textField({
         name: 'since',
         label: 'From (UTC)',
@@ -175,7 +179,7 @@ function bulkFields(
         errors,
       })}
     </div>`,
-    kind === 'retry_failed' &&
+    kind !== 'send_missed' &&
       selectField({
         name: 'type',
         label: 'Event',

@@ -18,6 +18,7 @@ import {
   copyableId,
   facts,
   note,
+  shortId,
   timeElement,
 } from '../ui.ts'
 import { deliveryProof, headerLines } from './delivery-proof.ts'
@@ -61,10 +62,14 @@ export async function deliveryDetail(
 }
 
 function deliveryFacts(delivery: Delivery, now: Date): Html {
-  const { id, eventId, createdAt, traceparent } = delivery
+  const { id, eventId, createdAt, traceparent, bulkJobId } = delivery
   return facts([
     ['Delivery', copyableId(id)],
     ['Event', eventId === null ? 'Test event (not stored)' : copyableId(eventId)],
+    bulkJobId !== null && [
+      'Bulk job',
+      html`<a href="/console/webhooks/jobs/${bulkJobId}">${shortId(bulkJobId)}</a>`,
+    ],
     ['Trace ID', copyableId(traceIdOf(traceparentOfDelivery(delivery, traceparent)))],
     ['Created', timeElement(createdAt, now)],
   ])

@@ -16,7 +16,7 @@ export interface LogQuery {
   errors: Errors
 }
 
-const FILTERS = ['state', 'type', 'since', 'until', 'id']
+const FILTERS = ['state', 'type', 'since', 'until', 'id', 'job']
 export const loggedTypes = [...Object.keys(eventTypes), TEST_EVENT]
 export const typeChoices: Choice[] = loggedTypes.map((type) => ({ value: type, label: type }))
 
@@ -36,10 +36,15 @@ export function readLogQuery(query: URLSearchParams): LogQuery {
   if (input.type && !eventType) errors.type = ['Choose an event from the list.']
   const id = parseId(input.id)
   if (input.id && !id) errors.id = ['Enter the whole ID of a delivery or an event.']
+  const bulkJobId = parseId(input.job)
+  if (input.job && !bulkJobId) errors.job = ['Enter the whole ID of a bulk job.']
   const { since, until } = readPeriod(input, errors)
 
   return {
-    search: { state, eventType, id, since, until, olderThan, newerThan, limit: PAGE_SIZE },
+    search: {
+      ...{ state, eventType, id, bulkJobId, since, until },
+      ...{ olderThan, newerThan, limit: PAGE_SIZE },
+    },
     input,
     isFirstPage: olderThan === undefined && newerThan === undefined,
     errors,

@@ -64,17 +64,30 @@ async function logPage(visit: Visit): Promise<ConsolePage> {
     card(
       'Deliveries',
       [filters(webhook, query), await log(visit, webhook, query, found)],
-      [stateTabs(webhook, query), canManage && webhook.enabled && retryFailedLink(webhook, query)],
+      [
+        stateTabs(webhook, query),
+        canManage && webhook.enabled && retryLinks(webhook, query, health),
+      ],
     ),
   ])
   return { ...page, status: formStatus(query.errors) }
 }
 
-/** Opens the retry form with the period and the event type of the log. */
-function retryFailedLink({ id }: Webhook, { input }: LogQuery): Html {
+/** Opens the retry forms with the event type of the log, and the one for failed deliveries also with
+ *  its period. */
+function retryLinks({ id }: Webhook, { input }: LogQuery, { undelivered }: WebhookHealth): Content {
   const { since, until, type } = input
-  const to = withQuery(`/webhooks/${id}/retry-failed`, { since, until, type })
-  return buttonLink(to, 'Retry failed deliveries', 'quiet')
+  const { retrying, countedUpTo } = undelivered
+  const waiting = limitedCount(retrying, countedUpTo)
+  return [
+    retrying > 0 &&
+      buttonLink(withQuery(`/webhooks/${id}/retry-waiting`, { type }), `Retry ${waiting} waiting`),
+    buttonLink(
+      withQuery(`/webhooks/${id}/retry-failed`, { since, until, type }),
+      'Retry failed deliveries',
+      'quiet',
+    ),
+  ]
 }
 
 /** The notices on the page of an enabled webhook: events that it may have missed while it was
@@ -160,6 +173,7 @@ function filters({ id }: Webhook, { input, errors }: LogQuery): Html {
       textField({ ...field('since', 'From (UTC)'), type: 'datetime-local' }),
       textField({ ...field('until', 'Until (UTC)'), type: 'datetime-local' }),
       textField({ ...field('id', 'Delivery or event ID'), maxLength: 100 }),
+      input.job && textField({ ...field('job', 'Bulk job ID'), maxLength: 100 }),
     ],
     clear: Object.keys(input).some((name) => name !== 'state') && logPath(id, hidden),
   })

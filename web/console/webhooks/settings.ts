@@ -99,6 +99,11 @@ function webhookActions(webhook: Webhook): Html {
         control: buttonLink(`${to}/retry-failed`, 'Retry failed deliveries'),
       }),
       actionRow({
+        title: 'Retry waiting deliveries',
+        text: 'Make the next attempt of every retrying delivery now, for example after a repair.',
+        control: buttonLink(`${to}/retry-waiting`, 'Retry waiting deliveries'),
+      }),
+      actionRow({
         title: 'Disable',
         text: 'Stops sending until you enable this webhook again.',
         control: disableButton(webhook),
