@@ -169,6 +169,8 @@ const ownedFromRow = (row: OwnedApiKeyRow): OwnedApiKey => ({
 
 interface KeyFilter {
   isRevoked: boolean
+  /** The owner of the keys. */
+  userId?: string
   /** Only older keys: the last ID of the previous page. */
   beforeId?: string
   limit: number
@@ -177,11 +179,12 @@ interface KeyFilter {
 /** The keys of all users of the account, newest first. */
 export async function listAccountKeys(
   scope: Scope,
-  { isRevoked, beforeId, limit }: KeyFilter,
+  { isRevoked, userId, beforeId, limit }: KeyFilter,
 ): Promise<OwnedApiKey[]> {
   const query = ownedKeys(scope).orderBy('api_keys.id', 'desc').limit(limit)
   if (isRevoked) query.whereNotNull('api_keys.revoked_at')
   else query.whereNull('api_keys.revoked_at')
+  if (userId) query.where('api_keys.user_id', userId)
   if (beforeId) query.where('api_keys.id', '<', beforeId)
   const rows: OwnedApiKeyRow[] = await query
   return rows.map(ownedFromRow)

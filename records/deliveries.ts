@@ -225,6 +225,40 @@ export async function listDeliveries(scope: Scope, filter: DeliveryFilter): Prom
   return rows.map(deliveryFromRow)
 }
 
+/** The first deliveries of an event, in the order of creation. */
+export async function listDeliveriesOfEvent(
+  scope: Scope,
+  eventId: string,
+  limit: number,
+): Promise<Delivery[]> {
+  const rows: DeliveryRow[] = await scope
+    .rows('deliveries')
+    .where('event_id', eventId)
+    .orderBy('id')
+    .limit(limit)
+    .select(DELIVERY_COLUMNS)
+  return rows.map(deliveryFromRow)
+}
+
+/** How many deliveries of each event are in each state. */
+export async function countDeliveriesByEvent(
+  scope: Scope,
+  eventIds: string[],
+): Promise<{ eventId: string; state: DeliveryState; count: number }[]> {
+  const rows: { event_id: string; state: DeliveryState; deliveries: number | string }[] =
+    await scope
+      .rows('deliveries')
+      .whereIn('event_id', eventIds)
+      .groupBy('event_id', 'state')
+      .select('event_id', 'state')
+      .count({ deliveries: '*' })
+  return rows.map((row) => ({
+    eventId: row.event_id,
+    state: row.state,
+    count: Number(row.deliveries),
+  }))
+}
+
 /** A condition for a state, as SQL. With it, the database reads the rows in the order of an index
  *  on undelivered deliveries. SQLite uses such a partial index only if the query repeats the
  *  predicate of the index. On PostgreSQL the predicate stays out: with it, the planner would expect

@@ -20,7 +20,14 @@ export interface EventRow {
 
 /** The columns of an `EventRow`. The other columns can be large, and only `findEvent` needs
  *  them. */
-const COLUMNS = ['id', 'event_type', 'resource_type', 'resource_id', 'data', 'created_at']
+export const EVENT_COLUMNS = [
+  'id',
+  'event_type',
+  'resource_type',
+  'resource_id',
+  'data',
+  'created_at',
+]
 
 export interface NewEventRow extends EventRow {
   /** A JSON array of `FieldChange`. Null: the event is no update. */
@@ -53,7 +60,7 @@ function eventFromRow(row: EventRow): PublicEvent {
 
 export const eventListing: Listing<EventRow, PublicEvent> = {
   table: 'events',
-  columns: COLUMNS,
+  columns: EVENT_COLUMNS,
   fromRow: eventFromRow,
 }
 
@@ -75,7 +82,7 @@ export async function findEvent(scope: Scope, id: string): Promise<PublicEvent |
 
 /** The events `ids`, ordered by ID. Deleted events are missing. */
 export async function listEventRows(scope: Scope, ids: string[]): Promise<EventRow[]> {
-  return scope.rows('events').whereIn('id', ids).orderBy('id').select(COLUMNS)
+  return scope.rows('events').whereIn('id', ids).orderBy('id').select(EVENT_COLUMNS)
 }
 
 export async function insertEvents(scope: WriteScope, events: NewEventRow[]): Promise<void> {

@@ -80,6 +80,8 @@ function isPermittedBySpecification(
     case 'requests':
     case 'requests.csv':
       return isAdmin
+    case 'events':
+      return isGet ? isAdmin : manages('webhooks')
     case 'api-keys':
       return isGet && segments.length === 0 ? isAdmin : manages('api_keys')
     case 'webhooks': {
@@ -201,7 +203,7 @@ describe('permissions on each route', () => {
   )
 
   const hasId = ({ template }: ConsoleRequest): boolean =>
-    /:(request|key|webhook|job|delivery|user|record|session|upload)\b/.test(template)
+    /:(request|event|key|webhook|job|delivery|user|record|session|upload)\b/.test(template)
 
   it('the owner of another account: 404 without effect for every path with an ID', async () => {
     const stranger = await visitor(app, await app.newAccount())
@@ -338,6 +340,7 @@ async function createTargets(app: TestApp, account: TestAccount) {
     params: {
       webhook: webhook.id,
       delivery: delivery?.id ?? '',
+      event: delivery?.eventId ?? '',
       job: job.id,
       request,
       user: (await newConsoleUser(app, accountId, { fullName: 'Secret Name' })).userId,

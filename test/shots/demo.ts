@@ -43,6 +43,7 @@ export interface Demo {
   failedDeliveryId: string
   deliveredDeliveryId: string
   requestId: string
+  eventId: string
   userId: string
   /** The ID of one record of each resource, by the resource's path segment. */
   records: Record<string, string>
@@ -118,6 +119,7 @@ export async function startDemo(): Promise<Demo> {
     failedDeliveryId: await findDelivery(scope, webhookId, 'failed'),
     deliveredDeliveryId: await findDelivery(scope, webhookId, 'delivered'),
     requestId: await findRequest(db, accountId),
+    eventId: await findEvent(scope, webhookId),
     userId: analystId,
     records,
     pauseDeliveries: async () => void (await pauseDeliveries(db, now)),
@@ -239,6 +241,12 @@ async function findDelivery(
 ): Promise<string> {
   const [delivery] = await listDeliveries(scope, { webhookId, state, limit: 1 })
   return delivery?.id ?? randomUUID()
+}
+
+/** The ID of an event with a failed delivery. */
+async function findEvent(scope: Scope, webhookId: string): Promise<string> {
+  const deliveries = await listDeliveries(scope, { webhookId, state: 'failed', limit: 100 })
+  return deliveries.find(({ eventId }) => eventId !== null)?.eventId ?? randomUUID()
 }
 
 /** The ID of the latest POST request. */

@@ -100,6 +100,7 @@ function pagesOf({
   failedDeliveryId,
   deliveredDeliveryId,
   requestId,
+  eventId,
   records,
   userId,
 }: Demo): Shot[] {
@@ -109,6 +110,8 @@ function pagesOf({
     { name: 'overview', path: '/console' },
     { name: 'requests', path: '/console/requests' },
     { name: 'request', path: `/console/requests/${requestId}` },
+    { name: 'events', path: '/console/events' },
+    { name: 'event', path: `/console/events/${eventId}` },
     { name: 'webhooks', path: '/console/webhooks' },
     { name: 'webhook-new', path: '/console/webhooks/new' },
     { name: 'webhook', path: `/console/webhooks/${webhookId}` },

@@ -43,6 +43,7 @@ function developerItems(user: User, troubledWebhookCount: number): NavigationIte
   const badge = { id: TROUBLED_WEBHOOKS_ID, count: troubledWebhookCount, label: 'failing' }
   return [
     { label: 'API requests', to: '/requests', icon: 'requests' },
+    { label: 'Events', to: '/events', icon: 'events' },
     { label: 'Webhooks', to: '/webhooks', icon: 'webhook', badge },
     { label: 'API keys', to: '/api-keys', icon: 'key' },
     documentation,

@@ -5,6 +5,8 @@ import { meRoutes } from './account/me.ts'
 import { settingsRoutes } from './account/settings.ts'
 import { signInRoutes } from './account/sign-in.ts'
 import { signUpRoutes } from './account/sign-up.ts'
+import { eventRoutes } from './events/event.ts'
+import { eventsRoutes } from './events/events.ts'
 import { overviewRoutes } from './overview.ts'
 import type { Route } from './page.ts'
 import { auditLogRoutes } from './people/audit-log.ts'
@@ -31,6 +33,8 @@ export const routes: Route[] = [
   ...overviewRoutes,
   ...requestsRoutes,
   ...requestRoutes,
+  ...eventsRoutes,
+  ...eventRoutes,
   ...apiKeyRoutes,
   // Before the routes of one webhook, which would take `jobs` for the ID of a webhook.
   ...bulkJobRoutes,

@@ -8,10 +8,10 @@ import {
 } from '../../../records/api-keys.ts'
 import type { Scope } from '../../../records/database/scope.ts'
 import { parseName } from '../../../records/names.ts'
-import type { Content, Html } from '../../shared/html.ts'
+import { type Content, type Html, html } from '../../shared/html.ts'
 import { type Choice, checkFields, choiceField, type Errors, textField } from '../form-fields.ts'
 import type { Visit } from '../page.ts'
-import { parseId } from '../query.ts'
+import { parseId, withQuery } from '../query.ts'
 import { actionForm, code, confirmButton, pill } from '../ui.ts'
 
 export const CRUMBS = [{ label: 'API keys', to: '/api-keys' }]
@@ -32,6 +32,12 @@ export async function loadKey({ scope, params, ctx }: Visit): Promise<OwnedApiKe
 }
 
 export const keyPrefix = (key: OwnedApiKey): Html => code(`${key.tokenPrefix}…`)
+
+/** All requests with the key that the log has. */
+export function keyRequestsLink({ id }: OwnedApiKey): Html {
+  const path = withQuery('/requests', { key: id, range: '30d' })
+  return html`<a href="/console${path}">Requests</a>`
+}
 
 export function keyOwner({ owner }: OwnedApiKey): Content {
   return [owner.fullName, owner.status === 'deactivated' && [' ', pill('warn', 'Deactivated')]]

@@ -1,5 +1,6 @@
 /** The list of API keys. The Owner and Admins see it; Admins need a grant to manage keys. */
 import { listAccountKeys, type OwnedApiKey } from '../../../records/api-keys.ts'
+import { findUser, type User } from '../../../records/users.ts'
 import { type Html, html } from '../../shared/html.ts'
 import { counted } from '../format.ts'
 import {
@@ -15,7 +16,7 @@ import {
 import { parseId, toListPage, withQuery } from '../query.ts'
 import { readOnlyNote } from '../read-only-note.ts'
 import { buttonLink, card, empty, pager, table, tabs, timeElement, twoLines } from '../ui.ts'
-import { accessPill, keyOwner, keyPrefix, revokeButton } from './api-key-parts.ts'
+import { accessPill, keyOwner, keyPrefix, keyRequestsLink, revokeButton } from './api-key-parts.ts'
 import { createKey, newKeyPage } from './create-api-key.ts'
 import { keyPage, revokeKey, updateKey } from './edit-api-key.ts'
 
@@ -34,14 +35,17 @@ async function keysPage(visit: Visit): Promise<ConsolePage> {
   const { user, query, scope, config } = visit
   const { auditLog } = config.retentionDays
   const isRevoked = query.get('state') === 'revoked'
+  const userId = parseId(query.get('user'))
   const olderThan = parseId(query.get('before'))
   const found = await listAccountKeys(scope, {
     isRevoked,
+    userId,
     beforeId: olderThan,
     limit: KEYS_PER_PAGE + 1,
   })
   const { items: keys, hasNewer, hasOlder } = toListPage(found, KEYS_PER_PAGE, { olderThan })
-  const state = isRevoked ? 'revoked' : ''
+  const owner = userId === undefined ? undefined : await findUser(scope, userId)
+  const input = { state: isRevoked ? 'revoked' : '', user: userId ?? '' }
   const canManage = canManageKeys(user)
   return {
     title: 'API keys',
@@ -51,26 +55,40 @@ async function keysPage(visit: Visit): Promise<ConsolePage> {
     actions: canManage && buttonLink('/api-keys/new', 'Create a key', 'primary'),
     body: [
       !canManage && (await readOnlyNote(visit, 'API keys')),
-      html`<div class="above-table">${keyTabs(isRevoked)}</div>`,
+      html`<div class="above-table">${keyTabs(isRevoked, userId)}</div>`,
+      userId !== undefined && ownerFilter(owner, input),
       card('', [
-        keys.length === 0 ? noKeys(isRevoked, canManage) : keysTable(visit, keys, isRevoked),
+        keys.length === 0
+          ? noKeys(isRevoked, canManage, userId !== undefined)
+          : keysTable(visit, keys, isRevoked),
         pager({
-          previous: hasNewer ? withQuery('/api-keys', { state }) : undefined,
-          next: hasOlder ? withQuery('/api-keys', { state, before: keys.at(-1)?.id }) : undefined,
+          previous: hasNewer ? withQuery('/api-keys', input) : undefined,
+          next: hasOlder
+            ? withQuery('/api-keys', { ...input, before: keys.at(-1)?.id })
+            : undefined,
         }),
       ]),
     ],
   }
 }
 
-function keyTabs(isRevoked: boolean): Html {
+function keyTabs(isRevoked: boolean, user?: string): Html {
+  const path = (state: string): string => withQuery('/api-keys', { state, user })
   return tabs('API keys', [
-    { label: 'Active', to: '/api-keys', isCurrent: !isRevoked },
-    { label: 'Revoked', to: '/api-keys?state=revoked', isCurrent: isRevoked },
+    { label: 'Active', to: path(''), isCurrent: !isRevoked },
+    { label: 'Revoked', to: path('revoked'), isCurrent: isRevoked },
   ])
 }
 
-function noKeys(isRevoked: boolean, canManage: boolean): Html {
+function ownerFilter(owner: User | undefined, { state }: { state: string }): Html {
+  return html`<p class="note quiet note-with-action">
+    <span>Only keys of ${owner?.fullName ?? 'a former user'}.</span>
+    ${buttonLink(withQuery('/api-keys', { state }), 'Show all keys', 'quiet')}
+  </p>`
+}
+
+function noKeys(isRevoked: boolean, canManage: boolean, isFiltered: boolean): Html {
+  if (isFiltered) return empty('No keys', 'This user has no such keys.')
   if (isRevoked)
     return empty('No revoked keys', 'Revoke a key that is lost, leaked or no longer needed.')
   return empty(
@@ -111,7 +129,7 @@ function nameCell(key: OwnedApiKey, canManage: boolean): Html {
   const name = canManage
     ? html`<a href="/console/api-keys/${key.id}">${key.name}</a>`
     : html`<strong>${key.name}</strong>`
-  return twoLines(name, keyPrefix(key))
+  return twoLines(name, html`${keyPrefix(key)} · ${keyRequestsLink(key)}`)
 }
 
 function actionsCell(key: OwnedApiKey): Html {

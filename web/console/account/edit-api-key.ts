@@ -18,6 +18,7 @@ import {
   keyFields,
   keyOwner,
   keyPrefix,
+  keyRequestsLink,
   loadKey,
   readKeyForm,
   revokeButton,
@@ -53,11 +54,16 @@ function keyFacts({ now, user }: Visit, key: OwnedApiKey): Html {
   return facts([
     ['Prefix', keyPrefix(key)],
     ['ID', copyableId(key.id)],
-    ['Owner', keyOwner(key)],
+    [
+      'Owner',
+      isOwner(user)
+        ? html`<a href="/console/people/${key.owner.id}">${keyOwner(key)}</a>`
+        : keyOwner(key),
+    ],
     isRevoked && ['Access', accessPill(key)],
     isRevoked && ['Revoked', timeElement(key.revokedAt, now)],
     ['Created', timeElement(key.createdAt, now)],
-    ['Last used', timeElement(key.lastUsedAt, now)],
+    ['Last used', html`${timeElement(key.lastUsedAt, now)} · ${keyRequestsLink(key)}`],
     isOwner(user) && ['History', history],
   ])
 }

@@ -28,6 +28,7 @@ import {
   redirect,
   type Visit,
 } from '../page.ts'
+import { withQuery } from '../query.ts'
 import {
   actionForm,
   actionRow,
@@ -79,7 +80,9 @@ function personFacts(
   now: Date,
 ): Html {
   const { id, email, role, hasJoined, createdAt } = person
-  const keys = html`<a href="/console/api-keys">${counted(activeKeys, 'key')}</a>`
+  const keys = html`<a href="/console/api-keys?user=${id}">${counted(activeKeys, 'key')}</a>`
+  const requestsPath = withQuery('/requests', { user: id, range: '30d' })
+  const requests = html`<a href="/console${requestsPath}">With their keys</a>`
   const history = html`<a href="/console/audit-log?user=${id}">Actions by this user</a> ·
     <a href="/console/audit-log?target=${id}">Changes to this user</a>`
   return facts([
@@ -88,6 +91,7 @@ function personFacts(
     [hasJoined ? 'Added' : 'Invited', timeElement(createdAt, now)],
     (!hasJoined || hasOpenLink(person, now)) && ['Link', linkExpiry(person, now)],
     ['API keys', activeKeys === 0 ? 'None' : keys],
+    ['API requests', requests],
     ['Rate limit', `${counted(rateLimit, 'request')} per minute`],
     ['History', history],
   ])

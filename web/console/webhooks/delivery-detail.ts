@@ -1,7 +1,12 @@
 /** The details of a delivery: its state, its attempts with their responses, and its payload. */
 import type { Phases, Trigger } from '../../../records/attempt.ts'
 import { listLastAttempts, type RecordedAttempt } from '../../../records/attempts.ts'
-import { type Delivery, type FailureReason, findDeliveryBody } from '../../../records/deliveries.ts'
+import {
+  type Delivery,
+  type FailureReason,
+  findDeliveryBody,
+  TEST_EVENT,
+} from '../../../records/deliveries.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
 import { traceIdOf, traceparentOfDelivery } from '../../../webhooks/transport/traceparent.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
@@ -11,11 +16,13 @@ import { counted, duration } from '../format.ts'
 import { newFormKey } from '../idempotent-form.ts'
 import { jsonBlock } from '../json-block.ts'
 import { canManageWebhooks, type Visit } from '../page.ts'
+import { type RecordReference, recordLink } from '../records/record-link.ts'
 import {
   actionForm,
   codeBlock,
   confirmButton,
   copyableId,
+  copyButton,
   facts,
   note,
   shortId,
@@ -55,24 +62,38 @@ export async function deliveryDetail(
     <div>
       ${rowHeading(view, 'Payload')}
       ${jsonBlock(body?.toString('utf8') ?? '', 'payload')}
-      ${deliveryFacts(delivery, now)}
+      ${await deliveryFacts(visit, delivery, body)}
     </div>
     <div class="delivery-proof">${proof}</div>
   </div>`
 }
 
-function deliveryFacts(delivery: Delivery, now: Date): Html {
-  const { id, eventId, createdAt, traceparent, bulkJobId } = delivery
+async function deliveryFacts(
+  visit: Visit,
+  delivery: Delivery,
+  body: Buffer | undefined,
+): Promise<Html> {
+  const { id, eventType, createdAt, traceparent, bulkJobId } = delivery
+  const record: RecordReference | undefined = body && JSON.parse(body.toString('utf8')).resource
   return facts([
     ['Delivery', copyableId(id)],
-    ['Event', eventId === null ? 'Test event (not stored)' : copyableId(eventId)],
+    ['Event', eventFact(delivery)],
+    record !== undefined && eventType !== TEST_EVENT && ['Record', await recordLink(visit, record)],
     bulkJobId !== null && [
       'Bulk job',
       html`<a href="/console/webhooks/jobs/${bulkJobId}">${shortId(bulkJobId)}</a>`,
     ],
     ['Trace ID', copyableId(traceIdOf(traceparentOfDelivery(delivery, traceparent)))],
-    ['Created', timeElement(createdAt, now)],
+    ['Created', timeElement(createdAt, visit.now)],
   ])
+}
+
+function eventFact({ eventId, eventType }: Delivery): Content {
+  if (eventType === TEST_EVENT) return 'Test event (not stored)'
+  if (eventId === null) return 'Deleted, because it was old'
+  return html`<span class="id">
+    <a class="mono" href="/console/events/${eventId}">${eventId}</a>${copyButton(eventId, 'ID')}
+  </span>`
 }
 
 /** Tells the user how the delivery continues, or why it does not. */

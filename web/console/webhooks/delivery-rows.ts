@@ -112,7 +112,7 @@ function eventCell({ delivery, view }: LogRow): Html {
   return rowToggle({ rowId, to, view, className: 'event-type' }, delivery.eventType)
 }
 
-function attemptDots(delivery: Delivery, attempts: AttemptSummary[]): Html {
+export function attemptDots(delivery: Delivery, attempts: AttemptSummary[]): Html {
   const total = delivery.attempts
   const label = total === 0 ? 'None yet' : counted(total, 'attempt')
   const hiddenCount = total - attempts.length

@@ -1,0 +1,200 @@
+/** Events in the console, and the links between events, records, deliveries, keys and users. */
+import { randomUUID } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { disableWebhook } from '../../records/webhooks.ts'
+import { assertReadable } from '../browser.ts'
+import { type TestAccount, until } from '../helpers.ts'
+import { startReceiver } from '../receiver.ts'
+import { NEVER } from '../webhooks/harness.ts'
+import { blockIn, mainText, pathOfLink, tableOf } from './forms.ts'
+import { newWebhookAdmin } from './hooks.ts'
+import { newSite, SCREENS } from './site.ts'
+import { newAccountOwner, newConsoleUser, visitor } from './visitors.ts'
+
+const site = newSite({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
+const { app } = site
+
+const createParticipant = async (account: TestAccount, name: string): Promise<string> =>
+  (await app.as(account).post('/participants', { full_name: name })).body.id
+
+describe('the list of events', () => {
+  it('shows the newest first with the names of their records, and filters', async () => {
+    const { account, owner } = await newAccountOwner(app)
+    const id = await createParticipant(account, 'Ada Lovelace')
+    const before = new Date(Date.now() + 60_000).toISOString().slice(0, 16)
+    const other = await createParticipant(account, 'Grace Hopper')
+    await app.as(account).patch(`/participants/${id}`, { phone: '+49 30 1' })
+    await app.as(account).delete(`/participants/${other}`)
+    const list = async (query: string): Promise<string[]> =>
+      tableOf((await owner.get(`/events${query}`)).text, 'Events').map(([type = '', record = '']) =>
+        `${type}: ${record}`.replace(other.slice(-12), '<ID>'),
+      )
+    expect(await list('')).toEqual([
+      'participant.deleted: <ID> Participant',
+      'participant.updated: Ada Lovelace Participant',
+      'participant.created: <ID> Participant',
+      'participant.created: Ada Lovelace Participant',
+    ])
+    expect(await list('?type=participant.created')).toHaveLength(2)
+    expect(await list(`?id=${id}`)).toHaveLength(2)
+    expect(await list(`?id=${id}&type=participant.updated`)).toHaveLength(1)
+    expect(await list(`?since=${before}`)).toEqual([])
+    expect(await list(`?until=${before}`)).toHaveLength(4)
+    expect(await list(`?id=${randomUUID()}`)).toEqual([])
+    const wrong = await owner.get('/events?id=4711&type=x')
+    expect(wrong.status).toBe(422)
+    expect(wrong.text).toContain('Enter the whole ID of a record, an event or a delivery.')
+  })
+
+  it('has pages in both directions', async () => {
+    const admin = await newWebhookAdmin(app)
+    await admin.emit(60)
+    const first = await admin.visitor.get('/events')
+    const pages = [first]
+    for (const label of ['Next', 'Next', 'Previous', 'Previous']) {
+      const path = pathOfLink(pages.at(-1)?.text ?? '', label)
+      pages.push(await admin.visitor.get(path ?? 'no link'))
+    }
+    const ids = pages.map(({ text }) =>
+      [...text.matchAll(/href="\/console\/events\/([\da-f-]{36})"/g)].map(([, id]) => id),
+    )
+    expect(ids.map(({ length }) => length)).toEqual([25, 25, 10, 25, 25])
+    expect(new Set(ids.slice(0, 3).flat()).size).toBe(60)
+    expect(ids[3]).toEqual(ids[1])
+    expect(ids[4]).toEqual(ids[0])
+  })
+})
+
+describe('an event', () => {
+  it('names its record, its cause, its changes and its payload', async () => {
+    const { account, owner } = await newAccountOwner(app)
+    const id = await createParticipant(account, 'Ada Lovelace')
+    await app.as(account).patch(`/participants/${id}`, { phone: '+49 30 1' })
+    const { data } = (
+      await app.as(account).get(`/events?filter[resource_id]=${id}&sort=-created_at`)
+    ).body
+    const { text } = await owner.get(`/events/${data[0].id}`)
+    expect(pathOfLink(text, 'Ada Lovelace')).toBe(`/records/participants/${id}`)
+    expect(pathOfLink(text, 'All its events')).toBe(`/events?id=${id}`)
+    expect(pathOfLink(text, 'Test Owner')).toBe(`/people/${account.userId}`)
+    expect(pathOfLink(text, 'Test key')).toMatch(/^\/api-keys\//)
+    expect(tableOf(text, 'Changes')).toEqual([['Phone', 'null', '"+49 30 1"']])
+    expect(JSON.parse(blockIn(text, 'payload'))).toEqual({
+      event_type: 'participant.updated',
+      resource: { type: 'participant', id },
+      data: [],
+    })
+    expect(mainText(text)).toContain('No enabled webhook was subscribed to this event.')
+
+    await app.as(account).delete(`/participants/${id}`)
+    const deleted = mainText((await owner.get(`/events/${data[0].id}`)).text)
+    expect(deleted).toContain(`Participant ${id.slice(-12)} , deleted`)
+
+    const access = { role: 'admin', permissions: { participants: 'none' } } as const
+    const admin = await visitor(app, await newConsoleUser(app, account.accountId, access))
+    const hidden = mainText((await admin.get(`/events/${data[1].id}`)).text)
+    expect(hidden).toContain('The payload is hidden')
+    expect(hidden).not.toContain('+49 30 1')
+    expect((await admin.get('/events')).text).not.toContain('Ada Lovelace')
+  })
+
+  it('is sent again to one webhook, or to all that are enabled, once for each form', async () => {
+    await using receiver = await startReceiver({ answers: [204, 204, 500, 204] })
+    const admin = await newWebhookAdmin(app)
+    const [first = '', second = '', disabled = ''] = [
+      await admin.subscribe(`${receiver.url}?1`),
+      await admin.subscribe(`${receiver.url}?2`),
+      await admin.subscribe(`${receiver.url}?3`),
+    ]
+    await admin.emit()
+    await receiver.received(3)
+    const deliveries = await until('all attempts have ended', async () => {
+      const all = await admin.deliveries()
+      return all.every(({ attempts }) => attempts === 1) && all
+    })
+    await admin.write((scope) => disableWebhook(scope, disabled, new Date()))
+    const path = `/events/${deliveries[0]?.eventId}`
+    const page = await admin.visitor.get(path)
+    for (const { id, webhookId } of deliveries)
+      expect(page.text).toContain(`href="/console/webhooks/${webhookId}/deliveries/${id}"`)
+    expect(mainText(page.text)).toContain('Resend to 2 webhooks')
+
+    const one = deliveries.find(({ webhookId }) => webhookId === first)
+    const shown = await admin.visitor.submit(`${path}/resend`, { delivery: one?.id ?? '' })
+    expect(mainText(shown.text)).toContain('Sending now to 1 webhook.')
+    expect((await receiver.received(4)).at(-1)?.path).toContain('?1')
+    await admin.newest(first, 'delivered')
+
+    const form = { 'form:key': randomUUID() }
+    const all = await admin.visitor.submit(`${path}/resend`, form)
+    expect(mainText(all.text)).toContain(
+      'Sending now to 2 webhooks. 1 delivery not sent. The webhook is disabled. Enable it first.',
+    )
+    await receiver.received(6)
+    await admin.newest(first, 'delivered')
+    await admin.newest(second, 'delivered')
+    await admin.visitor.submit(`${path}/resend`, form)
+    const actions = (await admin.auditEntries()).map(({ action }) => action)
+    expect(actions.filter((action) => action.startsWith('webhook.delivery_'))).toHaveLength(3)
+    expect(receiver.requests).toHaveLength(6)
+    const { status } = await admin.visitor.post(`${path}/resend`, { delivery: randomUUID() })
+    expect(status).toBe(404)
+  })
+})
+
+describe('links', () => {
+  it('lead from a delivery to its event and its record', async () => {
+    await using receiver = await startReceiver()
+    const admin = await newWebhookAdmin(app)
+    const webhookId = await admin.subscribe(receiver.url)
+    await admin.emit()
+    const { id, eventId } = await admin.newest(webhookId, 'delivered')
+    const { text } = await admin.visitor.get(`/webhooks/${webhookId}/deliveries/${id}`)
+    expect(pathOfLink(text, eventId ?? '')).toBe(`/events/${eventId}`)
+    expect(pathOfLink(text, 'All its events')).toMatch(/^\/events\?id=/)
+  })
+
+  it('lead from a key to its requests, and from a user to their keys and requests', async () => {
+    const { account, owner } = await newAccountOwner(app)
+    const colleague = await newConsoleUser(app, account.accountId)
+    const { text } = await owner.get(`/people/${account.userId}`)
+    expect(pathOfLink(text, 'With their keys')).toBe(`/requests?user=${account.userId}&range=30d`)
+    const keysPath = pathOfLink(text, '1 key') ?? ''
+    expect(keysPath).toBe(`/api-keys?user=${account.userId}`)
+    const keys = await owner.get(keysPath)
+    expect(pathOfLink(keys.text, 'Requests')).toMatch(/^\/requests\?key=[\da-f-]{36}&range=30d$/)
+    expect(mainText(keys.text)).toContain('Only keys of Test Owner.')
+    const none = await owner.get(`/api-keys?user=${colleague.userId}`)
+    expect(mainText(none.text)).toContain('This user has no such keys.')
+    expect(none.text).not.toContain('Test key')
+  })
+})
+
+describe('in a browser', () => {
+  it.each(SCREENS)(
+    'a delivery by the ID of its event: two steps at $viewport.width pixels',
+    async (screen) => {
+      await using receiver = await startReceiver()
+      const admin = await newWebhookAdmin(app)
+      const webhookId = await admin.subscribe(receiver.url)
+      await admin.emit()
+      const { id, eventId } = await admin.newest(webhookId, 'delivered')
+      await using visited = await site.visit('', { ...screen, person: admin.manager })
+      const { page, troubles } = visited
+      if (screen.viewport.width < 640)
+        await page.getByRole('button', { name: 'Menu' }).press('Enter')
+      await page.getByRole('link', { name: 'Events', exact: true }).press('Enter')
+      const field = page.getByLabel('Record, event or delivery ID')
+      await assertReadable(page, 'the list of events')
+      await field.fill(eventId ?? '')
+      await field.press('Enter')
+      await page.getByRole('link', { name: id.slice(-12) }).waitFor()
+      await assertReadable(page, 'an event')
+      await page.getByRole('button', { name: 'Resend' }).press('Enter')
+      await page.getByText('Sending now to 1 webhook.').waitFor()
+      await page.getByRole('button', { name: 'Resend' }).waitFor()
+      expect(page.url()).toContain(`/events/${eventId}`)
+      expect(troubles).toEqual([])
+    },
+  )
+})

@@ -1,0 +1,156 @@
+/** The list of events. The Owner and Admins see it. */
+import {
+  countDeliveriesByEvent,
+  type DeliveryState,
+  deliveryStates,
+  findDelivery,
+} from '../../../records/deliveries.ts'
+import { searchEvents } from '../../../records/event-search.ts'
+import { type EventRow, findEvent } from '../../../records/events.ts'
+import { type Content, type Html, html } from '../../shared/html.ts'
+import { filterForm } from '../filter-form.ts'
+import { formStatus, hasErrors, selectField, textField } from '../form-fields.ts'
+import { capital, count } from '../format.ts'
+import {
+  type ConsolePage,
+  getFromStandby,
+  isOwnerOrAdmin,
+  type PageResult,
+  type Redirect,
+  type Route,
+  type Visit,
+} from '../page.ts'
+import { toListPage } from '../query.ts'
+import { noun } from '../records/labels.ts'
+import { resourceOfType } from '../records/record-link.ts'
+import {
+  findKnownRecord,
+  type KnownRecords,
+  loadReferences,
+  recordName,
+} from '../records/references.ts'
+import { canViewResource, nameField, resourcePath } from '../records/resources.ts'
+import { card, empty, pager, pill, shortId, table, timeElement, twoLines } from '../ui.ts'
+import { DELIVERY_STATES, deliveryPath } from '../webhooks/delivery-rows.ts'
+import { type EventQuery, eventsPath, readEventQuery, typeChoices } from './event-query.ts'
+
+export const eventsRoutes: Route[] = [getFromStandby('/events', isOwnerOrAdmin, eventsPage)]
+
+const EVENTS_PER_PAGE = 25
+
+async function eventsPage(visit: Visit): Promise<PageResult> {
+  const query = readEventQuery(visit.query)
+  const { search, errors } = query
+  const found = search.resourceId && (await findById(visit, search.resourceId))
+  if (found) return found
+  const rows = hasErrors(errors)
+    ? []
+    : await searchEvents(visit.scope, { ...search, limit: EVENTS_PER_PAGE + 1 })
+  return {
+    title: 'Events',
+    lead: 'What happened to your records. Each subscribed webhook gets a delivery of each event.',
+    status: formStatus(errors),
+    body: [filters(query), card('', await eventList(visit, query, rows))],
+  } satisfies ConsolePage
+}
+
+/** Opens the event or the delivery with this ID. Undefined if there is none: then it is the ID of a
+ *  record. */
+async function findById({ scope }: Visit, id: string): Promise<Redirect | undefined> {
+  const [event, delivery] = await Promise.all([findEvent(scope, id), findDelivery(scope, id)])
+  if (event) return { to: `/events/${id}` }
+  return delivery && { to: deliveryPath(delivery) }
+}
+
+function filters({ input, errors }: EventQuery): Html {
+  const field = (name: string, label: string) => ({ name, label, value: input[name] ?? '', errors })
+  return filterForm({
+    to: '/events',
+    fields: [
+      textField({ ...field('id', 'Record, event or delivery ID'), maxLength: 100 }),
+      selectField({ ...field('type', 'Event'), none: 'All', choices: typeChoices }),
+      textField({ ...field('since', 'From (UTC)'), type: 'datetime-local' }),
+      textField({ ...field('until', 'Until (UTC)'), type: 'datetime-local' }),
+    ],
+    clear: Object.keys(input).length > 0 && '/events',
+  })
+}
+
+async function eventList(
+  visit: Visit,
+  { search, input, errors }: EventQuery,
+  found: EventRow[],
+): Promise<Content> {
+  if (hasErrors(errors))
+    return empty('Not searched', 'Fix the fields marked above, then filter again.')
+  const { items, hasNewer, hasOlder } = toListPage(found, EVENTS_PER_PAGE, search)
+  const pages = pager({
+    previous: hasNewer ? eventsPath(input, { after: items[0]?.id ?? search.olderThan }) : undefined,
+    next: hasOlder
+      ? eventsPath(input, { before: items.at(-1)?.id ?? search.newerThan })
+      : undefined,
+  })
+  if (items.length > 0) return [await eventsTable(visit, items), pages]
+  const isFiltered = Object.keys(input).length > 0 || hasNewer || hasOlder
+  return isFiltered
+    ? [empty('No events', 'No events match these filters.'), pages]
+    : empty('No events yet', 'Each creation, update and deletion of a record appears here.')
+}
+
+async function eventsTable(visit: Visit, events: EventRow[]): Promise<Html> {
+  const [known, counts] = await Promise.all([
+    loadNamedRecords(visit, events),
+    countDeliveriesByEvent(
+      visit.scope,
+      events.map(({ id }) => id),
+    ),
+  ])
+  const byEvent = Map.groupBy(counts, ({ eventId }) => eventId)
+  const rows = events.map((event) => ({
+    cells: [
+      html`<a class="mono" href="/console/events/${event.id}">${event.event_type}</a>`,
+      recordCell(visit, event, known),
+      deliveriesCell(byEvent.get(event.id) ?? []),
+      html`<span class="nowrap">${timeElement(event.created_at, visit.now)}</span>`,
+    ],
+  }))
+  return table('Events', ['Event', 'Record', 'Deliveries', 'Created'], rows)
+}
+
+/** Only records of resources with a name field: the others have nothing to show but their ID. */
+function loadNamedRecords(visit: Visit, events: EventRow[]): Promise<KnownRecords> {
+  const references = events.flatMap(({ resource_type: type, resource_id: id }) => {
+    const resource = resourceOfType(type)
+    return resource && nameField(resource) !== undefined ? [{ [`${type}_id`]: id }] : []
+  })
+  return loadReferences(visit, references)
+}
+
+/** The record's name, or its ID if it has none, was deleted, or is hidden from the user. */
+function recordCell(
+  { user }: Visit,
+  { resource_type: type, resource_id: id, event_type: eventType }: EventRow,
+  known: KnownRecords,
+): Content {
+  const resource = resourceOfType(type)
+  const item = findKnownRecord(known, `${type}_id`, id)
+  const text = (resource && item && recordName(resource, item)) ?? html`<code>${shortId(id)}</code>`
+  const hasPage =
+    resource &&
+    canViewResource(user, resource) &&
+    (item || (nameField(resource) === undefined && !eventType.endsWith('.deleted')))
+  const name = hasPage ? html`<a href="/console${resourcePath(resource, id)}">${text}</a>` : text
+  return twoLines(name, capital(resource ? noun(resource) : type))
+}
+
+function deliveriesCell(counts: { state: DeliveryState; count: number }[]): Content {
+  if (counts.length === 0) return html`<span class="muted">None</span>`
+  return counts
+    .toSorted((one, other) => order(one.state) - order(other.state))
+    .map(({ state, count: deliveries }) => {
+      const { tone, label } = DELIVERY_STATES[state]
+      return [pill(tone, `${count(deliveries)} ${label.toLowerCase()}`), ' ']
+    })
+}
+
+const order = (state: DeliveryState): number => deliveryStates.indexOf(state)
