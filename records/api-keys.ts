@@ -190,6 +190,25 @@ export async function listAccountKeys(
   return rows.map(ownedFromRow)
 }
 
+/** The keys whose name contains the text, ignoring the case of ASCII letters, or whose token begins
+ *  with it, or is it. Newest first, with the revoked ones. */
+export async function findKeysByName(
+  scope: Scope,
+  text: string,
+  limit: number,
+): Promise<OwnedApiKey[]> {
+  const position = scope.dialect === 'postgres' ? 'strpos' : 'instr'
+  const rows: OwnedApiKeyRow[] = await ownedKeys(scope)
+    .whereRaw(
+      `(${position}(lower(api_keys.name), lower(?)) > 0
+        or ${position}(api_keys.token_prefix, ?) = 1 or ${position}(?, api_keys.token_prefix) = 1)`,
+      [text, text, text],
+    )
+    .orderBy('api_keys.id', 'desc')
+    .limit(limit)
+  return rows.map(ownedFromRow)
+}
+
 export async function findAccountKey(scope: Scope, id: string): Promise<OwnedApiKey | undefined> {
   const [row]: OwnedApiKeyRow[] = await ownedKeys(scope).where('api_keys.id', id)
   return row && ownedFromRow(row)

@@ -4,6 +4,7 @@ import { UNPREPARED } from './database/knex-internals.ts'
 import type { Scope } from './database/scope.ts'
 import { type Condition, inBatches, type Sql, select } from './database/statements.ts'
 import type { Source } from './database/transaction.ts'
+import { timeOfId } from './ids.ts'
 import { daysBefore, type RemovalRun, removeRows } from './removal-run.ts'
 import { countRequests } from './reports/request-counts.ts'
 
@@ -311,4 +312,19 @@ export async function findRequest(scope: Scope, id: string): Promise<RequestDeta
     [scope.accountId, id],
   )
   return row && { ...fromRow(row), requestBody: row.request_body, responseBody: row.response_body }
+}
+
+/** The time of a request can differ by this from the time in its ID: see `newId`. */
+const CLOCK_TOLERANCE_MS = 60_000
+
+/** The newest request with the value of `X-Request-Id`, which the service has chosen: it contains the
+ *  time of the request, so the search reads only the requests of these minutes. */
+export async function findByRequestId(
+  scope: Scope,
+  requestId: string,
+): Promise<RequestEntry | undefined> {
+  const at = timeOfId(requestId)
+  const period = { from: at - CLOCK_TOLERANCE_MS, until: at + CLOCK_TOLERANCE_MS }
+  const [found] = await listRequests(scope, { ...period, requestId }, { limit: 1 })
+  return found
 }

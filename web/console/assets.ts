@@ -30,13 +30,14 @@ const STYLESHEETS = [
   'charts',
   'requests',
   'overview',
+  'search',
   'requests-media',
   'webhooks',
   'deliveries',
   'webhooks-media',
 ]
 
-const SCRIPTS = ['console', 'times', 'announce', 'submit', 'live', 'combobox']
+const SCRIPTS = ['console', 'times', 'announce', 'submit', 'live', 'combobox', 'keys']
 
 export function readConsoleAssets(): Assets {
   const files = readAssets(ROOT, {

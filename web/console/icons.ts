@@ -26,6 +26,7 @@ const ICONS: Record<string, string> = {
   imports: 'M8 10V2M5 4.5l3-3 3 3M2.5 11v3h11v-3',
   payments: 'M2 4h12v9H2zM2 7h12M4.5 10.5h3',
   theme: 'M13.5 9.5A6 6 0 0 1 6.5 2.5a6 6 0 1 0 7 7z',
+  search: 'M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9zM10.3 10.3 14 14',
   menu: 'M2 4h12M2 8h12M2 12h12',
   copy: 'M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3',
   out: 'M6 2H2.5v12H6M10 5l3 3-3 3M13 8H6',

@@ -4,8 +4,9 @@ import type { User } from '../../records/users.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import { counted } from './format.ts'
 import { icon } from './icons.ts'
-import { type NavigationBadge, type NavigationItem, navigation } from './navigation.ts'
+import { hrefOf, type NavigationBadge, type NavigationItem, navigation } from './navigation.ts'
 import type { ConsolePage } from './page.ts'
+import { SEARCH_PATH, searchDialog } from './search/form.ts'
 
 export const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
@@ -42,12 +43,13 @@ export function parseTheme(text: string | null | undefined): Theme {
 
 /** The page's HTML. The content security policy forbids inline scripts and styles. */
 export function layout(page: ConsolePage, frame: Frame): string {
-  const { folder, theme, notice, areDeliveriesPaused, visitor } = frame
+  const { path, folder, theme, notice, areDeliveriesPaused, visitor } = frame
   const chosenTheme = theme !== 'system' && html` data-theme="${theme}"`
   return `<!doctype html>\n${html`<html lang="en"${chosenTheme}>
     ${head(page.title, folder)}
     <body${!visitor && html` class="guest"`}>
       <a class="skip" href="#main">Skip to the content</a>
+      ${page.listId && html`<a class="skip" href="#${page.listId}">Skip to the list</a>`}
       ${visitor ? side(frame, visitor) : guestHeader(folder)}
       <main id="main" tabindex="-1"${page.isNarrow && html` class="narrow"`}>
         ${toast(notice)}
@@ -63,6 +65,7 @@ export function layout(page: ConsolePage, frame: Frame): string {
         </header>
         ${page.body}
       </main>
+      ${visitor && path !== `/console${SEARCH_PATH}` && searchDialog}
     </body>
   </html>`}\n`
 }
@@ -127,10 +130,14 @@ function side(
       </button>
       ${brand(folder, 22)}
       ${troubledWebhookCount > 0 && troubleLink(troubledWebhookCount)}
+      <a class="icon-button" href="/console${SEARCH_PATH}" aria-label="Search">${icon('search')}</a>
     </header>
     <nav class="side" id="menu" popover aria-label="Console">
       ${brand(folder, 24)}
       <p class="account">${account.name}</p>
+      <a class="search-link" href="/console${SEARCH_PATH}">
+        ${icon('search')} Search <kbd>Ctrl K</kbd>
+      </a>
       ${navigation(user, troubledWebhookCount).map(({ title, items }) => [
         title && html`<h2>${title}</h2>`,
         html`<ul>${items.map((item) => html`<li>${link(item, path)}</li>`)}</ul>`,
@@ -169,7 +176,7 @@ export const ROLES: Record<User['role'], string> = {
 }
 
 function link({ label, to, icon: name, badge }: NavigationItem, path: string): Html {
-  const href = to.startsWith('/docs') ? to : `/console${to}`
+  const href = hrefOf(to)
   // The paths of all pages begin with that of the overview.
   const isBelow = to !== '' && path.startsWith(`${href}/`)
   const current = (path === href || isBelow) && html` aria-current="page"`

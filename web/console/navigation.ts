@@ -12,6 +12,11 @@ export interface NavigationItem {
   badge?: NavigationBadge
 }
 
+/** `to`: see `NavigationItem`. */
+export function hrefOf(to: string): string {
+  return to.startsWith('/docs') ? to : `/console${to}`
+}
+
 export interface NavigationBadge {
   /** The ID of the badge's element, which open pages reload. */
   id: string

@@ -81,6 +81,8 @@ export interface ConsolePage {
   crumbs?: { label: string; to: string }[]
   /** Default: 200. */
   status?: number
+  /** The ID of the page's main table, to which a link at the top skips. */
+  listId?: string
   /** For forms and texts. */
   isNarrow?: boolean
 }

@@ -17,6 +17,7 @@ import { importRoutes } from './records/imports.ts'
 import { recordRoutes } from './records/record-routes.ts'
 import { requestRoutes } from './requests/request.ts'
 import { requestsRoutes } from './requests/requests.ts'
+import { searchRoutes } from './search/search.ts'
 import { bulkJobRoutes } from './webhooks/bulk-jobs.ts'
 import { bulkStartRoutes } from './webhooks/bulk-start.ts'
 import { deliveryRoutes } from './webhooks/delivery.ts'
@@ -31,6 +32,7 @@ export const routes: Route[] = [
   ...signUpRoutes,
   ...invitationRoutes,
   ...overviewRoutes,
+  ...searchRoutes,
   ...requestsRoutes,
   ...requestRoutes,
   ...eventsRoutes,

@@ -3,6 +3,8 @@
 
 const listOf = (input) => document.getElementById(input.getAttribute('aria-controls'))
 const optionsOf = (input) => [...listOf(input).children]
+/** The search of the console, whose results are the content of its dialog or page. */
+const isSearch = (input) => input.form.role === 'search'
 const activeOf = (input) => optionsOf(input).find(({ ariaSelected }) => ariaSelected === 'true')
 
 function activate(input, active) {
@@ -13,7 +15,7 @@ function activate(input, active) {
 
 function setOpen(input, isOpen) {
   // The parent has the messages beside the list, too.
-  listOf(input).parentElement.hidden = !isOpen
+  if (!isSearch(input)) listOf(input).parentElement.hidden = !isOpen
   input.ariaExpanded = String(isOpen && optionsOf(input).length > 0)
   if (!isOpen) activate(input)
 }
@@ -29,8 +31,12 @@ function move(input, step) {
 const KEYS = {
   ArrowDown: (input) => move(input, 1),
   ArrowUp: (input) => move(input, -1),
-  // Chooses, and never submits the form.
-  Enter: (input) => activeOf(input)?.click(),
+  // Chooses, and submits no form but the search, whose results may not have arrived yet.
+  Enter(input) {
+    const active = activeOf(input)
+    if (active) active.click()
+    else if (isSearch(input)) input.form.requestSubmit()
+  },
   Escape: (input) => setOpen(input, false),
 }
 

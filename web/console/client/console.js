@@ -1,5 +1,6 @@
 /** Browser behaviour of the console: copying, showing passwords, live times, chart tooltips. */
 import './combobox.js'
+import './keys.js'
 import './live.js'
 import './submit.js'
 import { relative, remaining } from './times.js'

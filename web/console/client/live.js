@@ -17,7 +17,7 @@ for (const name of ['htmx:config:request', 'htmx:before:swap'])
 function isPaused(element) {
   return (
     document.hidden ||
-    document.querySelector(':popover-open') !== null ||
+    document.querySelector(':popover-open, dialog[open]') !== null ||
     element.querySelector('.opened, details[open], [aria-busy]') !== null
   )
 }

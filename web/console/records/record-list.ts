@@ -110,10 +110,11 @@ function listContent(list: List): ConsolePage {
     title: plural(resource),
     lead: withCode(resource.description),
     actions: canCreate(visit, resource) && creationLink(resource),
+    listId: 'list',
     body: html`
       ${errorNote(list)}
       ${recordFilters(list)}
-      ${found && records(list, found)}
+      <div id="list">${found && records(list, found)}</div>
       ${apiRequest(list)}`,
   }
 }

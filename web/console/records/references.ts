@@ -117,7 +117,7 @@ const MAX_CHOICES = 8
 /** The limit of the contract for `filter[search]`. */
 const MAX_SEARCH_CHARACTERS = 200
 /** In a list without `filter[search]`, only the names of this many newest records are searched. */
-const MAX_COMPARED_NAMES = 100
+export const MAX_COMPARED_NAMES = 100
 
 /** Records that match the text, the newest first. An empty text matches all. `others` are the texts
  *  in the form's other reference fields, by field name. A text that is an ID also filters the list,

@@ -41,7 +41,7 @@ async function requestPage(visit: Visit): Promise<ConsolePage> {
 }
 
 /** With the path of the operation, such as `/tasks/{task}`, because IDs are long. */
-function requestTitle({ operationId, method, path }: RequestEntry): string {
+export function requestTitle({ operationId, method, path }: RequestEntry): string {
   return `${method} ${lookUpOperation(operationId)?.path ?? path.replace(/\?.*/, '')}`
 }
 

@@ -55,6 +55,7 @@ async function requestsPage(visit: Visit): Promise<PageResult> {
     title: 'API requests',
     lead: `${periodTitle(query)}. Times are in UTC.`,
     actions: rangeTabs(query),
+    listId: 'list',
     status: formStatus(query.errors),
     body: [
       !isValid && note('bad', 'Please fix the filters marked below.'),

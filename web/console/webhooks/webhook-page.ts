@@ -33,6 +33,7 @@ export async function webhookPage(
     </span>`,
     crumbs: [{ label: 'Webhooks', to: '/webhooks' }],
     actions: canManage && webhook.enabled && testButton,
+    listId: tab === 'deliveries' ? 'list' : undefined,
     body: [
       html`<div class="above-table">
         ${tabs('Webhook', [
