@@ -1260,6 +1260,9 @@ export interface components {
         };
         /** @description The filters of the resource's list, by name. For example, `status` takes the same values as `filter[status]`. `external_id` takes one external ID, without encoding. */
         ExportFilters: {
+            /** @description The IDs of up to 100 records. */
+            id?: string;
+        } & {
             [key: string]: string;
         };
         /** @description The fields in the file, in this order. By default, all fields in the order of the contract. Not with the format `json`. */

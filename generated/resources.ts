@@ -1482,6 +1482,9 @@ export const resources: readonly Resource[] = [
           type: 'object',
           description: "The filters of the resource's list, by name. For example, `status` takes the same values as `filter[status]`. `external_id` takes one external ID, without encoding.",
           maxProperties: 10,
+          properties: {
+            id: { type: 'string', description: 'The IDs of up to 100 records.', pattern: '^[^\\x00]*$', maxLength: 4000 },
+          },
           additionalProperties: { type: 'string', pattern: '^[^\\x00]*$', maxLength: 500 },
           default: {},
         },
@@ -1552,6 +1555,9 @@ export const resources: readonly Resource[] = [
           type: 'object',
           description: "The filters of the resource's list, by name. For example, `status` takes the same values as `filter[status]`. `external_id` takes one external ID, without encoding.",
           maxProperties: 10,
+          properties: {
+            id: { type: 'string', description: 'The IDs of up to 100 records.', pattern: '^[^\\x00]*$', maxLength: 4000 },
+          },
           additionalProperties: { type: 'string', pattern: '^[^\\x00]*$', maxLength: 500 },
           default: {},
         },

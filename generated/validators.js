@@ -10092,7 +10092,7 @@ validate348.errors = vErrors;
 return errors === 0;
 }
 
-const schema127 = {"type":"object","maxProperties":10,"additionalProperties":{"type":"string","pattern":"^[^\\x00]*$","maxLength":500}};
+const schema127 = {"type":"object","maxProperties":10,"properties":{"id":{"type":"string","pattern":"^[^\\x00]*$","maxLength":4000}},"additionalProperties":{"type":"string","pattern":"^[^\\x00]*$","maxLength":500}};
 
 function validate350(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -10109,6 +10109,7 @@ vErrors.push(err0);
 errors++;
 }
 for(const key0 in data){
+if(!(key0 === "id")){
 let data0 = data[key0];
 if(typeof data0 === "string"){
 if(func3(data0) > 500){
@@ -10144,8 +10145,11 @@ errors++;
 }
 }
 }
-else {
-const err4 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(data.id !== undefined){
+let data1 = data.id;
+if(typeof data1 === "string"){
+if(func3(data1) > 4000){
+const err4 = {instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 4000},message:"must NOT have more than 4000 characters"};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -10154,12 +10158,45 @@ vErrors.push(err4);
 }
 errors++;
 }
+if(!pattern0.test(data1)){
+const err5 = {instancePath:instancePath+"/id",schemaPath:"#/properties/id/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+}
+else {
+const err6 = {instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+}
+else {
+const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
 validate350.errors = vErrors;
 return errors === 0;
 }
 
 const schema128 = {"type":"array","maxItems":50,"if":{"maxItems":50},"then":{"items":{"type":"string","pattern":"^[a-z_]+$","maxLength":50},"uniqueItems":true}};
-const pattern37 = new RegExp("^[a-z_]+$", "u");
+const pattern38 = new RegExp("^[a-z_]+$", "u");
 
 function validate352(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -10206,7 +10243,7 @@ vErrors.push(err1);
 }
 errors++;
 }
-if(!pattern37.test(data0)){
+if(!pattern38.test(data0)){
 const err2 = {instancePath:instancePath+"/" + i0,schemaPath:"#/then/items/pattern",keyword:"pattern",params:{pattern: "^[a-z_]+$"},message:"must match pattern \""+"^[a-z_]+$"+"\""};
 if(vErrors === null){
 vErrors = [err2];
@@ -10736,7 +10773,7 @@ return errors === 0;
 
 const open_openapi_schemas_WebhookCreate = validate361;
 const schema131 = {"type":"object","required":["url","event_types"],"additionalProperties":false,"properties":{"url":{"type":"string","pattern":"^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$","maxLength":2048},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":200,"default":""},"event_types":{"type":"array","minItems":1,"maxItems":100,"if":{"maxItems":100},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/WebhookEventType"},"uniqueItems":true}},"ordering":{"$ref":"/open/openapi.yaml/components/schemas/NewWebhookOrdering","default":"none"},"headers":{"type":"array","maxItems":20,"if":{"maxItems":20},"then":{"items":{"$ref":"/open/openapi.yaml/components/schemas/WebhookHeader"}},"default":[]},"enabled":{"type":"boolean","default":true}}};
-const pattern40 = new RegExp("^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$", "u");
+const pattern41 = new RegExp("^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$", "u");
 const schema132 = {"type":"string","enum":["*","participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed","import.created","import.completed","import.failed"]};
 
 function validate362(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -10796,8 +10833,8 @@ return errors === 0;
 }
 
 const schema134 = {"type":"object","required":["name","value"],"additionalProperties":false,"properties":{"name":{"type":"string","pattern":"^[A-Za-z0-9_-]+$","maxLength":100},"value":{"type":"string","pattern":"^[!-~]([ -~]*[!-~])?$","maxLength":1000}}};
-const pattern42 = new RegExp("^[A-Za-z0-9_-]+$", "u");
-const pattern43 = new RegExp("^[!-~]([ -~]*[!-~])?$", "u");
+const pattern43 = new RegExp("^[A-Za-z0-9_-]+$", "u");
+const pattern44 = new RegExp("^[!-~]([ -~]*[!-~])?$", "u");
 
 function validate366(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -10848,7 +10885,7 @@ vErrors.push(err3);
 }
 errors++;
 }
-if(!pattern42.test(data0)){
+if(!pattern43.test(data0)){
 const err4 = {instancePath:instancePath+"/name",schemaPath:"#/properties/name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9_-]+$"},message:"must match pattern \""+"^[A-Za-z0-9_-]+$"+"\""};
 if(vErrors === null){
 vErrors = [err4];
@@ -10883,7 +10920,7 @@ vErrors.push(err6);
 }
 errors++;
 }
-if(!pattern43.test(data1)){
+if(!pattern44.test(data1)){
 const err7 = {instancePath:instancePath+"/value",schemaPath:"#/properties/value/pattern",keyword:"pattern",params:{pattern: "^[!-~]([ -~]*[!-~])?$"},message:"must match pattern \""+"^[!-~]([ -~]*[!-~])?$"+"\""};
 if(vErrors === null){
 vErrors = [err7];
@@ -10982,7 +11019,7 @@ vErrors.push(err3);
 }
 errors++;
 }
-if(!pattern40.test(data0)){
+if(!pattern41.test(data0)){
 const err4 = {instancePath:instancePath+"/url",schemaPath:"#/properties/url/pattern",keyword:"pattern",params:{pattern: "^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$"},message:"must match pattern \""+"^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$"+"\""};
 if(vErrors === null){
 vErrors = [err4];
@@ -11295,7 +11332,7 @@ vErrors.push(err3);
 }
 errors++;
 }
-if(!pattern42.test(data0)){
+if(!pattern43.test(data0)){
 const err4 = {instancePath:instancePath+"/name",schemaPath:"#/properties/name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9_-]+$"},message:"must match pattern \""+"^[A-Za-z0-9_-]+$"+"\""};
 if(vErrors === null){
 vErrors = [err4];
@@ -11340,7 +11377,7 @@ vErrors.push(err7);
 }
 errors++;
 }
-if(!pattern43.test(data1)){
+if(!pattern44.test(data1)){
 const err8 = {instancePath:instancePath+"/value",schemaPath:"#/properties/value/pattern",keyword:"pattern",params:{pattern: "^[!-~]([ -~]*[!-~])?$"},message:"must match pattern \""+"^[!-~]([ -~]*[!-~])?$"+"\""};
 if(vErrors === null){
 vErrors = [err8];
@@ -11397,7 +11434,7 @@ vErrors.push(err1);
 }
 errors++;
 }
-if(!pattern40.test(data0)){
+if(!pattern41.test(data0)){
 const err2 = {instancePath:instancePath+"/url",schemaPath:"#/properties/url/pattern",keyword:"pattern",params:{pattern: "^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$"},message:"must match pattern \""+"^[hH][tT][tT][pP][sS]?://[^\\s\\x00-\\x1f]+$"+"\""};
 if(vErrors === null){
 vErrors = [err2];
@@ -12154,13 +12191,13 @@ return errors === 0;
 const listParticipants_200_headers = validate381;
 const schema140 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"link":{"$ref":"/shared/openapi.yaml/components/headers/Link/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 const schema141 = {"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"};
-const pattern48 = new RegExp("^[A-Za-z0-9._-]{1,128}$", "u");
+const pattern49 = new RegExp("^[A-Za-z0-9._-]{1,128}$", "u");
 
 function validate382(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
-if(!pattern48.test(data)){
+if(!pattern49.test(data)){
 const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
 if(vErrors === null){
 vErrors = [err0];
@@ -12186,7 +12223,7 @@ return errors === 0;
 }
 
 const schema142 = {"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"};
-const pattern49 = new RegExp("^-?\\d+$", "u");
+const pattern50 = new RegExp("^-?\\d+$", "u");
 
 function validate384(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -12224,7 +12261,7 @@ errors++;
 }
 }
 if(typeof data === "string"){
-if(!pattern49.test(data)){
+if(!pattern50.test(data)){
 const err3 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err3];
@@ -12277,7 +12314,7 @@ errors++;
 }
 }
 if(typeof data === "string"){
-if(!pattern49.test(data)){
+if(!pattern50.test(data)){
 const err3 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err3];
@@ -12320,7 +12357,7 @@ errors++;
 }
 }
 if(typeof data === "string"){
-if(!pattern49.test(data)){
+if(!pattern50.test(data)){
 const err2 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err2];
@@ -12336,13 +12373,13 @@ return errors === 0;
 }
 
 const schema145 = {"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"};
-const pattern52 = new RegExp("^\"default\";r=\\d+;t=\\d+$", "u");
+const pattern53 = new RegExp("^\"default\";r=\\d+;t=\\d+$", "u");
 
 function validate390(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
-if(!pattern52.test(data)){
+if(!pattern53.test(data)){
 const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err0];
@@ -12368,13 +12405,13 @@ return errors === 0;
 }
 
 const schema146 = {"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"};
-const pattern53 = new RegExp("^\"default\";q=\\d+;w=\\d+$", "u");
+const pattern54 = new RegExp("^\"default\";q=\\d+;w=\\d+$", "u");
 
 function validate392(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
-if(!pattern53.test(data)){
+if(!pattern54.test(data)){
 const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err0];
@@ -12400,13 +12437,13 @@ return errors === 0;
 }
 
 const schema147 = {"type":"string","pattern":"^<[^<>]+>; rel=\"next\"$"};
-const pattern54 = new RegExp("^<[^<>]+>; rel=\"next\"$", "u");
+const pattern55 = new RegExp("^<[^<>]+>; rel=\"next\"$", "u");
 
 function validate394(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
-if(!pattern54.test(data)){
+if(!pattern55.test(data)){
 const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^<[^<>]+>; rel=\"next\"$"},message:"must match pattern \""+"^<[^<>]+>; rel=\"next\"$"+"\""};
 if(vErrors === null){
 vErrors = [err0];
@@ -13855,13 +13892,13 @@ return errors === 0;
 const createParticipant_201_headers = validate432;
 const schema160 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"location":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"},"etag":{"$ref":"/shared/openapi.yaml/components/headers/ETag/schema"},"idempotent-replayed":{"$ref":"/shared/openapi.yaml/components/headers/Idempotent-Replayed/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","location","etag"]};
 const schema161 = {"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"};
-const pattern55 = new RegExp("^\"[A-Za-z0-9_-]+\"$", "u");
+const pattern56 = new RegExp("^\"[A-Za-z0-9_-]+\"$", "u");
 
 function validate440(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
-if(!pattern55.test(data)){
+if(!pattern56.test(data)){
 const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^\"[A-Za-z0-9_-]+\"$"},message:"must match pattern \""+"^\"[A-Za-z0-9_-]+\"$"+"\""};
 if(vErrors === null){
 vErrors = [err0];
@@ -17578,13 +17615,13 @@ const closed_openapi_schemas_Export = validate558;
 const getExportFile_200_headers = validate569;
 const schema192 = {"type":"object","properties":{"x-request-id":{"$ref":"/shared/openapi.yaml/components/headers/X-Request-Id/schema"},"x-ratelimit-limit":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Limit/schema"},"x-ratelimit-remaining":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Remaining/schema"},"x-ratelimit-reset":{"$ref":"/shared/openapi.yaml/components/headers/X-RateLimit-Reset/schema"},"ratelimit":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit/schema"},"ratelimit-policy":{"$ref":"/shared/openapi.yaml/components/headers/RateLimit-Policy/schema"},"content-disposition":{"$ref":"/shared/openapi.yaml/components/headers/WWW-Authenticate/schema"},"repr-digest":{"$ref":"/shared/openapi.yaml/components/headers/Repr-Digest/schema"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition","repr-digest"]};
 const schema193 = {"type":"string","pattern":"^sha-256=:[A-Za-z0-9+/]{43}=:$"};
-const pattern58 = new RegExp("^sha-256=:[A-Za-z0-9+/]{43}=:$", "u");
+const pattern59 = new RegExp("^sha-256=:[A-Za-z0-9+/]{43}=:$", "u");
 
 function validate577(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
-if(!pattern58.test(data)){
+if(!pattern59.test(data)){
 const err0 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^sha-256=:[A-Za-z0-9+/]{43}=:$"},message:"must match pattern \""+"^sha-256=:[A-Za-z0-9+/]{43}=:$"+"\""};
 if(vErrors === null){
 vErrors = [err0];
@@ -25264,10 +25301,10 @@ return errors === 0;
 
 const open_asyncapi_schemas_DeliveryHeaders = validate837;
 const schema270 = {"type":"object","required":["content-type","accept","user-agent","traceparent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"accept":{"type":"string","const":"*/*"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"traceparent":{"type":"string","pattern":"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
-const pattern59 = new RegExp("^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$", "u");
-const pattern60 = new RegExp("^[0-9a-f]{64}$", "u");
-const pattern61 = new RegExp("^[0-9]{10}$", "u");
-const pattern62 = new RegExp("^v1,[A-Za-z0-9+/]{43}=$", "u");
+const pattern60 = new RegExp("^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$", "u");
+const pattern61 = new RegExp("^[0-9a-f]{64}$", "u");
+const pattern62 = new RegExp("^[0-9]{10}$", "u");
+const pattern63 = new RegExp("^v1,[A-Za-z0-9+/]{43}=$", "u");
 
 function validate837(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -25435,7 +25472,7 @@ errors++;
 if(data.traceparent !== undefined){
 let data3 = data.traceparent;
 if(typeof data3 === "string"){
-if(!pattern59.test(data3)){
+if(!pattern60.test(data3)){
 const err15 = {instancePath:instancePath+"/traceparent",schemaPath:"#/properties/traceparent/pattern",keyword:"pattern",params:{pattern: "^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},message:"must match pattern \""+"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"+"\""};
 if(vErrors === null){
 vErrors = [err15];
@@ -25485,7 +25522,7 @@ errors++;
 if(data["x-service-signature"] !== undefined){
 let data5 = data["x-service-signature"];
 if(typeof data5 === "string"){
-if(!pattern60.test(data5)){
+if(!pattern61.test(data5)){
 const err19 = {instancePath:instancePath+"/x-service-signature",schemaPath:"#/properties/x-service-signature/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\""};
 if(vErrors === null){
 vErrors = [err19];
@@ -25535,7 +25572,7 @@ errors++;
 if(data["webhook-timestamp"] !== undefined){
 let data7 = data["webhook-timestamp"];
 if(typeof data7 === "string"){
-if(!pattern61.test(data7)){
+if(!pattern62.test(data7)){
 const err23 = {instancePath:instancePath+"/webhook-timestamp",schemaPath:"#/properties/webhook-timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{10}$"},message:"must match pattern \""+"^[0-9]{10}$"+"\""};
 if(vErrors === null){
 vErrors = [err23];
@@ -25560,7 +25597,7 @@ errors++;
 if(data["webhook-signature"] !== undefined){
 let data8 = data["webhook-signature"];
 if(typeof data8 === "string"){
-if(!pattern62.test(data8)){
+if(!pattern63.test(data8)){
 const err25 = {instancePath:instancePath+"/webhook-signature",schemaPath:"#/properties/webhook-signature/pattern",keyword:"pattern",params:{pattern: "^v1,[A-Za-z0-9+/]{43}=$"},message:"must match pattern \""+"^v1,[A-Za-z0-9+/]{43}=$"+"\""};
 if(vErrors === null){
 vErrors = [err25];

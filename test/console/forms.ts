@@ -76,7 +76,10 @@ export function deliveryIdsIn(page: string): string[] {
 /** The IDs of the listed records of a resource, in the order of the page. */
 export function recordIdsIn(page: string, slug: string): string[] {
   const rows = page.matchAll(
-    new RegExp(`<tr><td[^>]*><a href="/console/records/${slug}/([0-9a-f-]{36})"`, 'g'),
+    new RegExp(
+      `<tr>(?:<td[^>]*><input[^>]*></td>)?<td[^>]*><div[^>]*><a [^>]*href="/console/records/${slug}/([0-9a-f-]{36})"`,
+      'g',
+    ),
   )
   return [...rows].map(([, id = '']) => id)
 }

@@ -100,7 +100,8 @@ function isPermittedBySpecification(
       // Without a resource in the path, it is a page of imports.
       const { resource = 'imports' } = params as { resource?: keyof typeof MODULES }
       const level = permissions[MODULES[resource]]
-      const isForm = /^(new|edit|delete|:upload)$/.test(segments.at(-1) ?? '')
+      if (segments.at(-1) === 'export') return permissions.exports === 'write' && level !== 'none'
+      const isForm = /^(new|edit|delete|set-status|:upload)$/.test(segments.at(-1) ?? '')
       return isGet && !isForm ? level !== 'none' : level === 'write'
     }
     default:
@@ -116,12 +117,15 @@ interface ConsoleRequest {
   params: Record<string, string>
 }
 
-/** The contract has no operation that updates an export or import, and only these have a file. The form
- *  of a new import has its own route. */
+/** The contract has no operation that updates or exports an export or import, and only these have a
+ *  file. The form of a new import has its own route, and its list has no filter for selected rows. */
 const isPossible = ({ template, params: { resource } }: ConsoleRequest): boolean => {
   const hasFile = resource === 'exports' || resource === 'imports'
-  if (resource === 'imports' && template.endsWith('/new')) return false
-  return !(hasFile && template.endsWith('/edit')) && !(template.endsWith('/file') && !hasFile)
+  if (resource === 'imports' && /:resource\/(new|delete)$/.test(template)) return false
+  return (
+    !(hasFile && /(edit|set-status|export)$/.test(template)) &&
+    !(template.endsWith('/file') && !hasFile)
+  )
 }
 
 describe('permissions on each route', () => {

@@ -76,7 +76,7 @@ describe('records in a browser', () => {
 
     await page.getByRole('link', { name: 'Exports' }).click()
     await page.getByRole('link', { name: 'New export' }).first().click()
-    await page.getByLabel('Format').selectOption('CSV')
+    await page.getByLabel('Format').selectOption('CSV for spreadsheets')
     await page.getByLabel('Resource').selectOption('Participants')
     await page.getByLabel('Tag').fill('vip')
     expect(await page.getByLabel('Format').inputValue()).toBe('csv')
@@ -124,6 +124,51 @@ describe('records in a browser', () => {
     expect(body.data).toMatchObject([{ amount_minor: 1_049_900, participant_id: id }])
     expect(troubles).toEqual([])
   })
+
+  it.each(SCREENS)(
+    'filters, changes and exports payments by keyboard at $viewport.width',
+    async (screen) => {
+      const account = await site.app.newAccount()
+      const client = site.app.as(account)
+      const grace = await newParticipant(client, { full_name: 'Grace Hopper' })
+      for (let i = 0; i < 2; i++) await newPayment(client, { participant_id: grace.id })
+      await newPayment(client)
+      await using visited = await site.visit('/records/payments', { person: account, ...screen })
+      const { page, troubles } = visited
+      const participant = page.getByRole('combobox', { name: 'Participant' })
+      await participant.pressSequentially('grace')
+      await page.getByRole('option', { name: 'Grace Hopper', selected: true }).waitFor()
+      await participant.press('Enter')
+      await page.getByText('2 payments').waitFor()
+      await page.getByRole('link', { name: 'Remove the filter Participant: Grace' }).waitFor()
+
+      const rows = page.getByRole('checkbox', { name: 'Select Grace Hopper' })
+      await rows.first().press('Space')
+      await page.getByText('1 selected').waitFor()
+      await page.locator('[data-select-all]').press('Space')
+      await page.getByText('2 selected').waitFor()
+      await assertReadable(page, 'a list with selected rows')
+      await page.getByRole('button', { name: 'Set status' }).press('Enter')
+      await page.getByRole('heading', { name: 'Set the status of 2 payments' }).waitFor()
+      await assertReadable(page, 'the status of selected rows')
+      await page.getByRole('radio', { name: 'Paid Paid.' }).press('Space')
+      await page.getByRole('button', { name: 'Set status of 2 payments' }).press('Enter')
+      await page.getByText('2 payments set to Paid.').waitFor()
+      await page.getByRole('link', { name: 'Remove the filter Participant: Grace' }).waitFor()
+      const { data } = (await client.get('/payments?sort=created_at')).body
+      expect(data.map(({ status }: Body) => status)).toEqual(['paid', 'paid', 'pending'])
+
+      await page.getByRole('link', { name: 'Export these' }).press('Enter')
+      await page.getByRole('heading', { name: 'Export 2 payments' }).waitFor()
+      await assertReadable(page, 'the formats of an export')
+      await page.getByRole('button', { name: 'Export as JSON' }).press('Enter')
+      await page.getByRole('heading', { name: 'Payments, JSON' }).waitFor()
+      expect(await onlyRecord(client, '/exports')).toMatchObject({
+        filters: { participant_id: grace.id },
+      })
+      expect(troubles).toEqual([])
+    },
+  )
 
   it('creates records and downloads an export without JavaScript', async () => {
     const account = await site.app.newAccount()
@@ -181,7 +226,7 @@ describe('records in a browser', () => {
     await page.getByLabel('Resource').selectOption('Participants')
     await page.getByRole('button', { name: 'Update form' }).click()
     await page.getByLabel('Search').fill('byron')
-    await page.getByLabel('Format').selectOption('CSV')
+    await page.getByLabel('Format').selectOption('CSV for spreadsheets')
     await page.getByRole('button', { name: 'Create export' }).last().click()
     await page.getByRole('heading', { name: 'Participants, CSV' }).waitFor()
     while ((await page.getByRole('link', { name: 'Download' }).count()) === 0) await page.reload()

@@ -27,11 +27,12 @@ describe.each(resources)('the list of $slug', (resource) => {
   const { slug } = resource
   const { sorts, filters, query } = operations[resource.operations.list] as OperationRow
 
-  /** Expects that the page lists the records of the API in the order of the API. Returns the page
-   *  and the number of its records. */
+  /** Expects that the page lists the records of the API in the order of the API, by default the newest
+   *  first. Returns the page and the number of its records. */
   async function expectSameList(query: string): Promise<{ page: string; count: number }> {
     const page = await owner.visits.get(`/records/${slug}?${query}`)
-    const { data, meta } = (await owner.client.get(`${apiPath(resource)}?${query}`)).body
+    const order = query.startsWith('sort=') ? '' : '&sort=-created_at'
+    const { data, meta } = (await owner.client.get(`${apiPath(resource)}?${query}${order}`)).body
     expect(page.status, query).toBe(200)
     expect(recordIdsIn(page.text, slug), query).toEqual(data.map(({ id }: Body) => id))
     if (meta.total > 0) expect(mainText(page.text)).toContain(`of ${meta.total} `)

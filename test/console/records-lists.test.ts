@@ -43,6 +43,7 @@ describe('lists', () => {
         `--data-urlencode 'filter[status]=active,inactive'`,
         `--data-urlencode 'filter[created_after]=2020-01-01T00:00:00Z'`,
         `--data-urlencode 'filter[tag]=it'\\''s'`,
+        `--data-urlencode 'sort=-created_at'`,
       ].join(' \\\n  '),
     )
     expect(page.text).toMatch(
@@ -54,7 +55,7 @@ describe('lists', () => {
     const list = '/records/participants?filter[status]=active,inactive,archived'
     const first = await owner.visits.get(`${list}&sort=full_name`)
     expect(first.text).toMatch(
-      /<th scope="col" aria-sort="ascending"><a class="sort" href="[^"]*">Full name<\/a>/,
+      /<th scope="col" class="text" aria-sort="ascending"><a class="sort" href="[^"]*">Full name<\/a>/,
     )
     expect(mainText(first.text)).toContain('1 to 25 of 30')
     expect(pathOfLink(first.text, 'Next')).toBe(`${list}&sort=full_name&page[number]=2`)
@@ -64,7 +65,7 @@ describe('lists', () => {
     expect(pathOfLink(second.text, 'Previous')).toBe(`${list}&sort=full_name`)
 
     const descending = await owner.visits.get('/records/participants?sort=-full_name&page[size]=50')
-    expect(descending.text).toMatch(/<th scope="col" aria-sort="descending">/)
+    expect(descending.text).toMatch(/<th scope="col" class="text" aria-sort="descending">/)
     expect(pathOfLink(descending.text, 'Full name')).toBe('/records/participants?page[size]=50')
     expect(recordIdsIn(descending.text, 'participants')).toHaveLength(30)
   })
@@ -97,17 +98,54 @@ describe('lists', () => {
     expect(page.text).toContain(`value="${value}"`)
   })
 
-  it('422 with links to search results for a name in place of an ID', async () => {
+  it('422 with buttons that choose a search result for a name in place of an ID', async () => {
     const answer = await owner.visits.get('/records/tasks?filter[participant_id]=ada&sort=title')
     expect(answer.status).toBe(422)
-    const to = pathOfLink(answer.text, 'Ada 27') ?? ''
-    expect(to).toMatch(/^\/records\/tasks\?sort=title&filter\[participant_id\]=[0-9a-f-]{36}$/)
-    const page = await owner.visits.get(to)
+    const { name, id } = optionIn(answer.text, 'Ada 27')
+    // The browser sends the typed text before the value of the button.
+    const sent = `filter[participant_id]=ada&sort=title&${name}=${id}`
+    const { to } = await owner.visits.get(`/records/tasks?${sent}`)
+    expect(to).toBe(`/records/tasks?filter[participant_id]=${id}&sort=title`)
+    const page = await owner.visits.get(to ?? '')
     expect([page.status, mainText(page.text).includes('Participant Ada 27')]).toEqual([200, true])
     const stranger = await newOwner(app)
     expect(
       (await stranger.visits.get('/records/tasks?filter[participant_id]=ada')).text,
     ).not.toContain('Ada 2')
+  })
+
+  /** The button of a listbox with this text. */
+  function optionIn(page: string, text: string): { name?: string; id?: string } {
+    const options = page.matchAll(
+      /<button name="([^"]+)" value="([^"]+)" role="option"[^>]*>([^<]*<span>[^<]*)/g,
+    )
+    const [, name, id] = [...options].find(([, , , label]) => label?.includes(text)) ?? []
+    return { name, id }
+  }
+
+  it('each filter has a chip that removes it', async () => {
+    const { data } = (await owner.client.get('/participants?filter[search]=Ada 27')).body
+    const filters = `filter[status]=active,inactive&filter[search]=ada&filter[id]=${data[0].id}`
+    const page = (await owner.visits.get(`/records/participants?${filters}&sort=email`)).text
+    const chips = [...page.matchAll(/<a href="([^"]+)" aria-label="Remove the filter ([^"]+)"/g)]
+    expect(chips.map(([, to = '', name]) => [name, unescapeHtml(to)])).toEqual([
+      [
+        'Status: Active',
+        `/console/records/participants?filter[search]=ada&filter[id]=${data[0].id}&sort=email&filter[status]=inactive`,
+      ],
+      [
+        'Status: Inactive',
+        `/console/records/participants?filter[search]=ada&filter[id]=${data[0].id}&sort=email&filter[status]=active`,
+      ],
+      [
+        'Search: ada',
+        `/console/records/participants?filter[status]=active,inactive&filter[id]=${data[0].id}&sort=email`,
+      ],
+      [
+        `ID: ${data[0].id}`,
+        '/console/records/participants?filter[status]=active,inactive&filter[search]=ada&sort=email',
+      ],
+    ])
   })
 
   it('empty lists and empty results tell the user what to do', async () => {

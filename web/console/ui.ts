@@ -94,10 +94,12 @@ export function card(title: Content, body: Content, actions?: Content): Html {
 
 export type Column = string | ColumnOptions
 
-interface ColumnOptions {
+export interface ColumnOptions {
   label: Content
   /** Right-aligned. */
   isNumber?: boolean
+  /** Texts that may be cut off, so that the table fits. */
+  isText?: boolean
   /** The heading is for screen readers only. */
   isHidden?: boolean
   /** The label of the column's cells on narrow screens. Needed when `label` is not a string. */
@@ -138,18 +140,26 @@ export function tableFrame(
 }
 
 function columnHeading(column: Column): Html {
-  const { label, isNumber, isHidden, sort } = toOptions(column)
-  const attributes = [isNumber && html` class="number"`, sort && html` aria-sort="${sort}"`]
+  const { label, isHidden, sort } = toOptions(column)
+  const attributes = [columnClass(column), sort && html` aria-sort="${sort}"`]
   const content = isHidden ? html`<span class="visually-hidden">${label}</span>` : label
   return html`<th scope="col"${attributes}>${content}</th>`
 }
 
 export function tableCells(columns: Column[], cells: Content[]): Html[] {
   return cells.map((cell, index) => {
-    const { label, name, isNumber, isHidden } = toOptions(columns[index] ?? '')
+    const column = columns[index] ?? ''
+    const { label, name, isHidden, isText } = toOptions(column)
     const shownLabel = name ?? (typeof label === 'string' && !isHidden ? label : '')
-    return html`<td${isNumber && html` class="number"`} data-label="${shownLabel}">${cell}</td>`
+    const content = isText ? html`<div class="fit">${cell}</div>` : cell
+    return html`<td${columnClass(column)} data-label="${shownLabel}">${content}</td>`
   })
+}
+
+function columnClass(column: Column): Content {
+  const { isNumber, isText } = toOptions(column)
+  if (isNumber) return html` class="number"`
+  return isText && html` class="text"`
 }
 
 function toOptions(column: Column): ColumnOptions {

@@ -24,6 +24,18 @@ document.addEventListener('click', (event) => {
   button.firstChild.data = isHidden ? 'Hide' : 'Show'
 })
 
+// The rows that are selected in a list. The style sheet shows the buttons for them.
+document.addEventListener('change', ({ target }) => {
+  const rows = [...document.querySelectorAll('tbody input[form="selection"]')]
+  const all = document.querySelector('[data-select-all]')
+  if (target.getAttribute('form') !== 'selection') return
+  if (target === all) for (const row of rows) row.checked = all.checked
+  const selected = rows.filter((row) => row.checked).length
+  all.checked = selected === rows.length
+  all.indeterminate = selected > 0 && !all.checked
+  document.getElementById('selected-count').textContent = `${selected} selected`
+})
+
 function updateTimes() {
   for (const time of document.querySelectorAll('time[datetime]')) {
     const ms = Date.parse(time.dateTime) - Date.now()

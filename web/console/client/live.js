@@ -18,7 +18,7 @@ function isPaused(element) {
   return (
     document.hidden ||
     document.querySelector(':popover-open, dialog[open]') !== null ||
-    element.querySelector('.opened, details[open], [aria-busy]') !== null
+    element.querySelector('.opened, details[open], [aria-busy], td input:checked') !== null
   )
 }
 

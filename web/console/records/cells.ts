@@ -84,7 +84,7 @@ function inlineValue(
 ): Content {
   if (referencedResource(name)) return referenceLink(known, name, String(value))
   if (isState(name, schema)) return pill(TONES[String(value)] ?? 'quiet', option(value))
-  if (schema.enum) return option(value)
+  if (schema.enum) return option(value, schema)
   if (typeof value === 'boolean') return value ? 'Yes' : 'No'
   const amount = amountOf(schema, value, item)
   if (amount !== undefined) return amount

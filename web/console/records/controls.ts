@@ -135,7 +135,9 @@ export function timeField(options: FieldOptions): Html {
 }
 
 export function optionsOf(schema: Schema): Choice[] {
-  const toLabel = hasCurrencies(schema) ? currencyName : option
+  const toLabel = hasCurrencies(schema)
+    ? currencyName
+    : (value: string): string => option(value, schema)
   return (schema.enum ?? [])
     .filter((value) => value !== null)
     .map((value) => ({ value: String(value), label: toLabel(String(value)) }))

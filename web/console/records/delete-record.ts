@@ -10,8 +10,7 @@ import { hiddenInput } from '../ui.ts'
 import { VERSION_FIELD } from './edit-record.ts'
 import { canViewExported } from './export-file.ts'
 import { errorText, noun } from './labels.ts'
-import { recordTitle } from './record-page.ts'
-import { findRecord, loadReferences } from './references.ts'
+import { findRecord, loadReferences, recordTitle } from './references.ts'
 import { type Item, recordCrumbs, resourcePath } from './resources.ts'
 
 export async function deletePage(
@@ -21,7 +20,6 @@ export async function deletePage(
   problem?: string,
 ): Promise<ConsolePage> {
   const title = recordTitle(resource, item, await loadReferences(visit, [item]))
-  const effect = deletionEmitsEvents(resource) && ' Subscribed webhooks will be notified.'
   return formPage(
     { title: `Delete ${title}?`, crumbs: recordCrumbs(resource, { id: item.id, title }) },
     {
@@ -31,7 +29,7 @@ export async function deletePage(
       cancel: resourcePath(resource, item.id),
       problem,
     },
-    [versionInput(resource, item), html`<p>This cannot be undone.${effect}</p>`],
+    [versionInput(resource, item), html`<p>${deletionText(resource)}</p>`],
   )
 }
 
@@ -41,11 +39,13 @@ function versionInput({ operations: { update } }: Resource, { updated_at }: Item
   return update !== null && hiddenInput(VERSION_FIELD, String(updated_at))
 }
 
-function deletionEmitsEvents({ operations: { delete: id } }: Resource): boolean {
-  return id !== null && operations[id].emits.length > 0
+/** What a deletion means. */
+export function deletionText({ operations: { delete: id } }: Resource): string {
+  const emits = id !== null && operations[id].emits.length > 0
+  return `This cannot be undone.${emits ? ' Subscribed webhooks will be notified.' : ''}`
 }
 
-const HIDDEN_RECORDS =
+export const HIDDEN_RECORDS =
   'You do not have access to the records of this export, so you cannot delete it.'
 
 export async function deleteRecord(

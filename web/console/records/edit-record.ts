@@ -10,8 +10,7 @@ import type { FormField } from './field.ts'
 import { matchesValue, writeField } from './fields.ts'
 import type { RecordForm } from './form-context.ts'
 import { recordForm } from './record-form.ts'
-import { recordTitle } from './record-page.ts'
-import { findRecord, loadReferences } from './references.ts'
+import { findRecord, loadReferences, recordTitle } from './references.ts'
 import { type Item, recordCrumbs, resourcePath } from './resources.ts'
 import {
   applyFormAction,

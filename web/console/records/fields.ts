@@ -116,7 +116,8 @@ const KINDS: Record<FieldKind, KindRules> = {
     },
   },
   group: {
-    fits: ({ type, properties }) => type === 'object' && properties !== undefined,
+    fits: ({ type, properties, additionalProperties }) =>
+      type === 'object' && properties !== undefined && !additionalProperties,
     write: writeParts,
     read: readParts,
   },

@@ -28,7 +28,7 @@ import { withQuery } from '../query.ts'
 import { hiddenInput } from '../ui.ts'
 import { readUploadForm } from './import-upload.ts'
 import { label, plural } from './labels.ts'
-import { canPerform, type Item, resourceByOption } from './resources.ts'
+import { canPerform, type Item, optionOf, resourceByOption } from './resources.ts'
 
 const LIST_PATH = '/records/imports'
 const NEW_PATH = `${LIST_PATH}/new`
@@ -57,8 +57,6 @@ function listTargets(user: User): Resource[] {
     (resource) => resource.operations.update !== null && canPerform(user, resource, 'create'),
   )
 }
-
-const optionOf = ({ slug }: Resource): string => slug.replaceAll('-', '_')
 
 /** The named resource, or the first one without a name. Throws 403 for one that the user may not
  *  import. */

@@ -7,7 +7,7 @@ import type { Resource } from '../../../generated/resources.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import type { Visit } from '../page.ts'
 import type { Draft } from './draft.ts'
-import type { FormField } from './field.ts'
+import type { FieldKind, FormField } from './field.ts'
 import { toFormField } from './fields.ts'
 import { noun, option } from './labels.ts'
 import { findKnownRecord, findRecord, type KnownRecords } from './references.ts'
@@ -83,13 +83,14 @@ function filtersField(
   }
 }
 
-/** The values of `filters` are strings: several options are joined with commas. */
+/** The values of `filters` are strings: several values are joined with commas. */
 function filterPart(
   { path }: FormField,
   { name, description, schema }: Resource['filters'][number],
 ): FormField {
   const part = toFormField(`${path}.${name}`, schema, { name })
-  return { ...part, hint: description, kind: part.kind === 'options' ? 'joined' : part.kind }
+  const kinds: Partial<Record<FieldKind, FieldKind>> = { options: 'joined', lines: 'text' }
+  return { ...part, hint: description, kind: kinds[part.kind] ?? part.kind }
 }
 
 /** The field with a part for each answer. Unchanged if the form refers to no record with questions,

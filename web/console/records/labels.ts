@@ -1,12 +1,12 @@
 /** Labels for names in the contract. */
 import type { InvalidInput } from '../../../errors.ts'
 import type { Resource } from '../../../generated/resources.ts'
+import type { Schema } from '../../../scripts/model/schema.ts'
 import { capital } from '../format.ts'
 
 const ABBREVIATIONS: Record<string, string> = {
   id: 'ID',
   csv: 'CSV',
-  csv_raw: 'CSV for programs',
   json: 'JSON',
   ndjson: 'NDJSON',
   xlsx: 'Excel',
@@ -19,9 +19,14 @@ export function label(name: string): string {
   return capital(words(name))
 }
 
+/** The formats of an export. Other files have only one kind of CSV. */
+const CSV_KINDS: Record<string, string> = { csv: 'CSV for spreadsheets', csv_raw: 'CSV unchanged' }
+
 /** `in_progress` → `In progress`. Codes such as `EUR` stay unchanged. */
-export function option(value: unknown): string {
+export function option(value: unknown, { enum: options = [] }: Schema = {}): string {
   const text = String(value)
+  const csvKind = options.includes('csv_raw') ? CSV_KINDS[text] : undefined
+  if (csvKind !== undefined) return csvKind
   return /^[a-z][a-z0-9_]*$/.test(text) ? label(text) : text
 }
 
@@ -36,7 +41,7 @@ export function plural({ slug }: Pick<Resource, 'slug'>): string {
 }
 
 /** For example `Due at must be a time. Title is required.` */
-export function errorText({ errors }: InvalidInput): string {
+export function errorText({ errors }: Pick<InvalidInput, 'errors'>): string {
   return Object.entries(errors)
     .map(([name, messages]) => `${label(name)} ${messages.join(' ')}`)
     .join(' ')

@@ -2,15 +2,19 @@
 import type { FieldErrors } from '../../../errors.ts'
 import { type OperationRow, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
+import type { User } from '../../../records/users.ts'
+import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { filterForm } from '../filter-form.ts'
 import { addChoice, type FieldOptions, selectField, textField } from '../form-fields.ts'
-import { capital } from '../format.ts'
-import { hiddenInput } from '../ui.ts'
+import { capital, utc } from '../format.ts'
+import { hiddenInput, shortId } from '../ui.ts'
 import { shownName } from './amounts.ts'
+import { combobox } from './combobox.ts'
 import { multiSelectField, optionsOf, timeField } from './controls.ts'
 import { toLocal } from './field-values.ts'
 import { toFormField } from './fields.ts'
+import { actionName } from './form-context.ts'
 import { label, noun } from './labels.ts'
 import {
   filterParameter,
@@ -21,12 +25,13 @@ import {
   withValue,
 } from './list-query.ts'
 import { findKnownRecord, type KnownRecords, recordName, type SearchResult } from './references.ts'
-import { fieldLabel, referencedResource, resourcePath } from './resources.ts'
+import { canViewResource, fieldLabel, referencedResource, resourcePath } from './resources.ts'
 
 export interface FilterContext {
+  user: User
   resource: Resource
   /** The filters of the resource, as the form offers them. */
-  available: Filter[]
+  available: readonly Filter[]
   pairs: Pairs
   known: KnownRecords
   errors: FieldErrors
@@ -36,7 +41,8 @@ export interface FilterContext {
 
 type Filter = Resource['filters'][number]
 
-/** Filters with more options, or without a list of options, are collapsed. The search is not. */
+/** Filters with more options, or without a list of options, are collapsed. The search and references
+ *  are not. */
 const MAX_VISIBLE_OPTIONS = 8
 
 export function recordFilters(context: FilterContext): Html {
@@ -58,7 +64,7 @@ export function recordFilters(context: FilterContext): Html {
     clear: Object.keys(filtersIn(pairs)).length > 0 && resourcePath(resource),
     more: collapsed.length > 0 && {
       title: `${title}${usedCount > 0 ? ` (${usedCount} used)` : ''}`,
-      isOpen: usedCount > 0 || collapsed.some(({ name }) => filterParameter(name) in errors),
+      isOpen: collapsed.some(({ name }) => filterParameter(name) in errors),
       fields: collapsed.map((filter) => filterField(filter, context)),
     },
   })
@@ -71,7 +77,11 @@ function isForPrograms({ name }: Filter): boolean {
 
 function isAlwaysVisible({ name, schema }: Filter): boolean {
   const options = (schema.items ?? schema).enum
-  return name === 'search' || (options !== undefined && options.length <= MAX_VISIBLE_OPTIONS)
+  return (
+    name === 'search' ||
+    referencedResource(name) !== undefined ||
+    (options !== undefined && options.length <= MAX_VISIBLE_OPTIONS)
+  )
 }
 
 function filterField({ name, description, schema }: Filter, context: FilterContext): Html {
@@ -110,38 +120,48 @@ function filterField({ name, description, schema }: Filter, context: FilterConte
   }
 }
 
-/** The name of the chosen record, or an input for a name. Lists the records with a typed name. */
+/** The name of the chosen record, or a combobox. */
 function referenceField(
   name: string,
   options: FieldOptions,
-  { resource, pairs, known, suggestions = {} }: FilterContext,
+  { resource, user, pairs, known, suggestions = {} }: FilterContext,
 ): Html {
   const referenced = referencedResource(name)
-  if (!referenced) return textField(options)
-  const to = (id?: string): string =>
-    `/console${resourcePath(resource)}${queryText(withValue(pairs, filterParameter(name), id))}`
+  if (!referenced || !canViewResource(user, referenced)) return textField(options)
   const label = fieldLabel(name)
   const item = findKnownRecord(known, name, options.value ?? '')
-  if (item)
+  if (item) {
+    const clear = queryText(withValue(pairs, options.name, undefined))
     return html`<fieldset class="field">
       <legend>${label}</legend>
       <div class="chosen">
         ${hiddenInput(options.name, item.id)}
         <span>${recordName(referenced, item) ?? capital(noun(referenced))}</span>
-        <a class="button quiet" href="${to()}" aria-label="Clear ${label}">Clear</a>
+        <a
+          class="button quiet"
+          href="/console${resourcePath(resource)}${clear}"
+          aria-label="Clear ${label}"
+        >Clear</a>
       </div>
     </fieldset>`
-  const choices = suggestions[name]?.items.map(
-    (one) => html`<li><a href="${to(one.id)}">${recordName(referenced, one) ?? one.id}</a></li>`,
-  )
-  const list = choices && choices.length > 0 && html`<div class="found"><ul>${choices}</ul></div>`
-  return html`<div>
-    ${textField({ ...options, label, placeholder: 'Search by name' })}
-    ${list}
-  </div>`
+  }
+  const find = queryText([[FIND, name]])
+  return combobox({
+    ...options,
+    label,
+    resource: referenced,
+    search: { path: `/console${resourcePath(resource)}${find}`, method: 'get' },
+    result: suggestions[name],
+    // The browser sends the value of this button after the text of the input.
+    choose: ({ id }, attributes, text) =>
+      html`<button name="${options.name}" value="${id}" ${attributes}>${text}</button>`,
+  })
 }
 
-/** For narrow screens, which show no column heads to sort by. */
+/** The query parameter with the name of the filter whose records are searched. */
+export const FIND = actionName('find')
+
+/** Also offers fields whose columns are hidden. */
 function sortField({ operations: { list }, record }: Resource, pairs: Pairs): Content {
   const { sorts }: OperationRow = operations[list]
   if (sorts.length === 0) return undefined
@@ -154,6 +174,41 @@ function sortField({ operations: { list }, record }: Resource, pairs: Pairs): Co
     ]
   })
   const choices = addChoice(orders, value)
-  const select = selectField({ name: 'sort', label: 'Order', value, none: 'Default', choices })
-  return html`<div class="sort-order">${select}</div>`
+  const none = sorts.includes('created_at') ? 'Newest first' : 'Default'
+  return selectField({ name: 'sort', label: 'Order', value, none, choices })
+}
+
+/** The filters in use, each with a link that removes it. `path`: the page that the links lead to. */
+export function filterChips(
+  context: Pick<FilterContext, 'resource' | 'available' | 'pairs' | 'known'>,
+  path = resourcePath(context.resource),
+): Content {
+  const { available, pairs, known } = context
+  const chips = Object.entries(filtersIn(pairs)).flatMap(([name, text]) => {
+    const schema = available.find((filter) => filter.name === name)?.schema ?? {}
+    const values = schema.items?.enum ? text.split(',') : [text]
+    return values.map((value) => {
+      const rest = values.filter((other) => other !== value).join(',') || undefined
+      const to = `/console${path}${queryText(withValue(pairs, filterParameter(name), rest))}`
+      const shown = chipText(name, schema, value, known)
+      return html`<li>
+        <span>${fieldLabel(name)}: <strong>${shown}</strong></span>
+        <a href="${to}" aria-label="Remove the filter ${fieldLabel(name)}: ${shown}">×</a>
+      </li>`
+    })
+  })
+  return chips.length > 0 && html`<ul class="filter-chips" aria-label="Filters">${chips}</ul>`
+}
+
+function chipText(name: string, schema: Schema, value: string, known: KnownRecords): string {
+  const resource = referencedResource(name)
+  const item = findKnownRecord(known, name, value)
+  if (resource && item) return recordName(resource, item) ?? shortId(item.id)
+  if (resource && value === 'null') return 'None'
+  const choice = optionsOf(schema.items ?? schema).find((one) => one.value === value)
+  if (choice) return String(choice.label)
+  if (schema.format === 'date-time' && !Number.isNaN(Date.parse(value)))
+    return utc(Date.parse(value))
+  const ids = name === 'id' ? value.split(',') : []
+  return ids.length > 1 ? `${ids.length} selected` : value
 }

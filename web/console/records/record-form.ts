@@ -8,7 +8,7 @@ import { control } from './controls.ts'
 import { type Draft, groupCount } from './draft.ts'
 import type { FormField } from './field.ts'
 import { groupFields } from './fields.ts'
-import { FORM_ID, type RecordForm } from './form-context.ts'
+import { type ControlContext, FORM_ID, type RecordForm } from './form-context.ts'
 import { label } from './labels.ts'
 import { canViewResource, referencedResource } from './resources.ts'
 
@@ -28,12 +28,25 @@ export function recordForm(form: RecordForm): Html {
     ${formNote(errors, problem)}
     ${form.notice !== undefined && note('warn', form.notice)}
     ${Object.entries(hidden).map(([name, value]) => hiddenInput(name, value))}
-    ${fields.map((field) => control(field, { ...form, errors }))}
+    ${withAmounts(fields).map((group) => fieldGroup(group, { ...form, errors }))}
     <div class="form-actions">
       ${button(submit, 'primary')}
       ${buttonLink(cancel, 'Cancel', 'quiet')}
     </div>
   </form>`
+}
+
+/** Each field in a group of its own, except that an amount is beside its currency. */
+function withAmounts(fields: FormField[]): FormField[][] {
+  return fields.flatMap((field) => {
+    if (fields.some(({ path }) => path === field.currency)) return []
+    return [[field, ...fields.filter(({ currency }) => currency === field.path)]]
+  })
+}
+
+function fieldGroup(fields: FormField[], context: ControlContext): Html {
+  const controls = fields.map((field) => control(field, context))
+  return fields.length > 1 ? html`<div class="side-by-side">${controls}</div>` : html`${controls}`
 }
 
 /** Sentences that begin with the label of their field. `otherErrors` belong to no field of the

@@ -6,8 +6,7 @@ import { capital } from '../format.ts'
 import type { Visit } from '../page.ts'
 import { shortId } from '../ui.ts'
 import { label, noun } from './labels.ts'
-import { recordTitle } from './record-page.ts'
-import { findRecord, loadReferences } from './references.ts'
+import { findRecord, loadReferences, recordTitle } from './references.ts'
 import { canViewResource, type Item, resourcePath } from './resources.ts'
 
 /** A record as events name it, for example `job_application`. */

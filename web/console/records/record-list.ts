@@ -4,34 +4,16 @@ import { InvalidInput } from '../../../errors.ts'
 import { type OperationRow, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import { isStorable } from '../../../operations/storable.ts'
-import type { Schema } from '../../../scripts/model/schema.ts'
 import { apiCurlCommand } from '../../shared/curl.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { count, counted } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import type { ConsolePage, PageResult, Visit } from '../page.ts'
-import {
-  buttonLink,
-  type Column,
-  codeBlock,
-  empty,
-  note,
-  pager,
-  shortId,
-  table,
-  withCode,
-} from '../ui.ts'
-import { shownName } from './amounts.ts'
-import { cell } from './cells.ts'
-import {
-  canViewExported,
-  EXPORT_REFRESH_SECONDS,
-  isExportRunning,
-  isFileReady,
-} from './export-file.ts'
+import { buttonLink, codeBlock, empty, note, pager, withCode } from '../ui.ts'
+import { EXPORT_REFRESH_SECONDS, isExportRunning } from './export-file.ts'
 import { canImport } from './imports.ts'
 import { noun, plural } from './labels.ts'
-import { type FilterContext, recordFilters } from './list-filters.ts'
+import { FIND, type FilterContext, filterChips, recordFilters } from './list-filters.ts'
 import {
   convertQuery,
   filterParameter,
@@ -39,27 +21,26 @@ import {
   normalizeQuery,
   type Pairs,
   queryText,
-  queryValue,
   withValue,
 } from './list-query.ts'
+import { recordTable, sortOf } from './list-table.ts'
 import { withOwnCurrencies } from './own-currencies.ts'
 import {
   listRecords,
   loadReferences,
+  newestFirst,
   type Records,
   type SearchResult,
   searchRecords,
 } from './references.ts'
 import {
+  canExport,
   canPerform,
   canViewResource,
-  fieldLabel,
-  type Item,
-  nameField,
-  recordFields,
   referencedResource,
   resourcePath,
 } from './resources.ts'
+import { canSelect, selectionBar } from './selection.ts'
 
 interface List extends FilterContext {
   visit: Visit
@@ -70,15 +51,18 @@ interface List extends FilterContext {
 
 export async function recordListPage(visit: Visit, resource: Resource): Promise<PageResult> {
   const operation: OperationRow = operations[resource.operations.list]
+  const searched = visit.query.get(FIND)
+  if (searched !== null) return searchPage(visit, resource, searched)
   const rawPairs: Pairs = [...visit.query]
   const pairs = normalizeQuery(resource, rawPairs)
   if (JSON.stringify(pairs) !== JSON.stringify(rawPairs))
     return { to: `${resourcePath(resource)}${queryText(pairs)}` }
   const filters = filtersIn(pairs)
   const available = await withOwnCurrencies(visit, resource.filters)
-  const list = { visit, resource, operation, pairs, available }
+  const list = { visit, user: visit.user, resource, operation, pairs, available }
   try {
-    const found = await listRecords(visit, resource, convertQuery(operation, pairs))
+    const query = { ...newestFirst(resource), ...convertQuery(operation, pairs) }
+    const found = await listRecords(visit, resource, query)
     const known = await loadReferences(visit, [...found.data, filters])
     return listContent({ ...list, found, known, errors: {} })
   } catch (error) {
@@ -87,6 +71,17 @@ export async function recordListPage(visit: Visit, resource: Resource): Promise<
     const known = await loadReferences(visit, [filters])
     const suggestions = await suggestFilterRecords(visit, filters)
     return { ...listContent({ ...list, known, errors, suggestions }), status: 422 }
+  }
+}
+
+/** The filters with the search results for the text of one of them, which replace its list. */
+async function searchPage(visit: Visit, resource: Resource, name: string): Promise<ConsolePage> {
+  const text = visit.query.get(filterParameter(name)) ?? ''
+  const context = { user: visit.user, resource, available: [...resource.filters], pairs: [] }
+  const suggestions = await suggestFilterRecords(visit, { [name]: text.trim() })
+  return {
+    title: plural(resource),
+    body: recordFilters({ ...context, known: new Map(), errors: {}, suggestions }),
   }
 }
 
@@ -114,6 +109,7 @@ function listContent(list: List): ConsolePage {
     body: html`
       ${errorNote(list)}
       ${recordFilters(list)}
+      ${filterChips(list)}
       <div id="list">${found && records(list, found)}</div>
       ${apiRequest(list)}`,
   }
@@ -143,9 +139,21 @@ function records(list: List, { data, meta }: Records): Html {
   const path = `/console${resourcePath(resource)}${queryText(pairs)}`
   const attributes = isLive && reloadEvery(EXPORT_REFRESH_SECONDS, path, 'records')
   return html`<section class="card records" id="records"${attributes}>
+    ${data.length > 0 && listBar(list, meta.total)}
     ${data.length === 0 ? emptyList(list, meta) : recordTable(list, data)}
     ${recordPager(list, meta)}
   </section>`
+}
+
+/** The number of records, or the buttons for the selected rows, and the export. */
+function listBar({ resource, visit: { user }, pairs }: List, total: number): Html {
+  const filters = pairs.filter(([name]) => name.startsWith('filter['))
+  const exportPath = `${resourcePath(resource)}/export${queryText(filters)}`
+  return html`<header class="card-head">
+    <p class="total">${counted(total, noun(resource), plural(resource).toLowerCase())}</p>
+    ${canSelect(user, resource) && selectionBar(user, resource)}
+    ${canExport(user, resource) && buttonLink(exportPath, 'Export these')}
+  </header>`
 }
 
 function emptyList({ resource, visit, pairs }: List, { total, last_page }: Records['meta']): Html {
@@ -164,77 +172,6 @@ function emptyList({ resource, visit, pairs }: List, { total, last_page }: Recor
     `${resource.description}${create ? ' Create the first one here or with the API.' : ''}`,
     create && creationLink(resource),
   )
-}
-
-function recordTable(list: List, items: Item[]): Html {
-  const { resource, visit, known } = list
-  const name = nameField(resource)
-  const fields = listColumns(list).filter(([field]) => field !== name)
-  const context = { now: visit.now, known }
-  const hasFile = resource.operations.file !== null
-  const columns: Column[] = [
-    name === undefined ? 'ID' : columnHead(list, name, {}),
-    ...fields.map(([field, schema]) => columnHead(list, field, schema)),
-    ...(hasFile ? [{ label: 'File', isHidden: true }] : []),
-  ]
-  const rows = items.map((item) => ({
-    cells: [
-      recordLink(resource, item, name),
-      ...fields.map(([field, schema]) => cell(field, schema, item[field], { ...context, item })),
-      ...(hasFile ? [fileLink(list, item)] : []),
-    ],
-  }))
-  return table(plural(resource), columns, rows)
-}
-
-function recordLink(resource: Resource, item: Item, name: string | undefined): Html {
-  const text =
-    name === undefined
-      ? html`<code>${shortId(item.id)}</code>`
-      : html`<span class="clip">${String(item[name])}</span>`
-  return html`<a href="/console${resourcePath(resource, item.id)}">${text}</a>`
-}
-
-function fileLink({ resource, visit }: List, item: Item): Content {
-  return (
-    isFileReady(resource, item, visit.now) &&
-    canViewExported(visit.user, item) &&
-    buttonLink(resourcePath(resource, item.id, 'file'), 'Download')
-  )
-}
-
-/** A text field that permits more characters has no column. */
-const MAX_COLUMN_CHARACTERS = 500
-
-/** Columns that would make the table wider than the page. */
-const HIDDEN_COLUMNS: Record<string, string[]> = {
-  imports: ['format', 'created_count', 'updated_count', 'unchanged_count', 'byte_size'],
-}
-
-function listColumns({ resource, operation: { sorts, filters } }: List): [string, Schema][] {
-  const { creation, change } = resource
-  const writable = { ...creation?.properties, ...change?.properties }
-  const isInQuery = (name: string): boolean => sorts.includes(name) || name in filters
-  return recordFields(resource).filter(([name, schema]) => {
-    if (name === 'id' || schema.properties || schema.additionalProperties) return false
-    if (HIDDEN_COLUMNS[resource.slug]?.includes(name)) return false
-    if (name in writable) return (writable[name]?.maxLength ?? 0) <= MAX_COLUMN_CHARACTERS
-    return isInQuery(name) || schema.type === 'integer' || schema.enum !== undefined
-  })
-}
-
-function columnHead({ resource, operation, pairs }: List, name: string, schema: Schema): Column {
-  const text = fieldLabel(shownName(name, schema))
-  const column = { name: text, isNumber: schema.type === 'integer' || schema.type === 'number' }
-  if (!operation.sorts.includes(name)) return { ...column, label: text }
-  const sort = queryValue(pairs, 'sort')
-  const isAscending = sort === name
-  const isDescending = sort === `-${name}`
-  // Clicking cycles through ascending, descending and the default order.
-  const next = isAscending ? `-${name}` : isDescending ? undefined : name
-  const to = `/console${resourcePath(resource)}${queryText(withValue(pairs, 'sort', next))}`
-  const order = isAscending ? 'ascending' : isDescending ? 'descending' : undefined
-  return { ...column, label: html`<a class="sort" href="${to}">${text}</a>`, sort: order }
 }
 
 function recordPager(
@@ -269,11 +206,12 @@ function pageSizeLinks(resource: Resource, pairs: Pairs, current: number): Html 
   return html` · Rows per page: ${PAGE_SIZES.map(link)}`
 }
 
-function apiRequest({ visit, operation, pairs }: List): Html {
+function apiRequest({ visit, resource, operation, pairs }: List): Html {
+  const order = sortOf(resource, pairs) || undefined
   const command = apiCurlCommand({
     method: 'GET',
     url: visit.config.baseUrl + operation.path,
-    query: pairs,
+    query: withValue(pairs, 'sort', order),
   })
   return html`<details class="same-by-api">
     <summary>Show as API request</summary>

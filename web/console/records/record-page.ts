@@ -7,18 +7,8 @@ import { capital, count } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import { type ConsolePage, isOwner, type Visit } from '../page.ts'
 import { describeActor, describeChange, fieldLabels } from '../people/audit-entry.ts'
-import {
-  buttonLink,
-  card,
-  empty,
-  type Fact,
-  facts,
-  shortId,
-  table,
-  timeElement,
-  twoLines,
-} from '../ui.ts'
-import { amountOf, shownName } from './amounts.ts'
+import { buttonLink, card, empty, type Fact, facts, table, timeElement, twoLines } from '../ui.ts'
+import { shownName } from './amounts.ts'
 import { cell, fullValue, isTable, type ValueContext, valueTable } from './cells.ts'
 import {
   canViewExported,
@@ -29,22 +19,21 @@ import {
 } from './export-file.ts'
 import { canImport, importRowsLink } from './imports.ts'
 import { keyLabels } from './keyed-fields.ts'
-import { noun, option, plural } from './labels.ts'
+import { noun, plural } from './labels.ts'
 import { filterParameter, queryText } from './list-query.ts'
 import {
-  findKnownRecord,
   type KnownRecords,
   listRecords,
   loadReferences,
   newestFirst,
-  recordName,
+  recordTitle,
+  titleFields,
 } from './references.ts'
 import {
   canPerform,
   canViewResource,
   fieldLabel,
   type Item,
-  nameField,
   recordCrumbs,
   recordFields,
   referencedResource,
@@ -77,36 +66,6 @@ export async function recordPage(
       ${related}
       ${await historyCard(visit, item.id)}`,
   }
-}
-
-/** The name, or else the fields required on creation: `Ada Lovelace, €125.00` for a payment. The
- *  short ID if these are empty. */
-export function recordTitle(resource: Resource, item: Item, known: KnownRecords): string {
-  const name = nameField(resource)
-  if (name !== undefined) return String(item[name])
-  const parts = (resource.creation?.required ?? []).map((field) =>
-    partName(resource, field, item, known),
-  )
-  return parts.filter(Boolean).join(', ') || shortId(item.id)
-}
-
-function partName(
-  { record: { properties = {} } }: Resource,
-  field: string,
-  item: Item,
-  known: KnownRecords,
-): string | undefined {
-  const value = item[field]
-  const referenced = referencedResource(field)
-  const target = typeof value === 'string' ? findKnownRecord(known, field, value) : undefined
-  if (referenced) return (target && recordName(referenced, target)) ?? capital(noun(referenced))
-  // The text of an amount includes its currency.
-  if (Object.values(properties).some((other) => other['x-currency'] === field)) return undefined
-  const schema = properties[field] ?? {}
-  const amount = amountOf(schema, value, item)
-  if (amount !== undefined) return amount
-  if (schema.enum) return option(value)
-  return typeof value === 'number' ? count(value) : String(value ?? '')
 }
 
 function recordActions({ user }: Visit, resource: Resource, item: Item): Content {
@@ -215,12 +174,12 @@ async function relatedTable(
   const known = await loadReferences(visit, items)
   const context = { now: visit.now, known }
   // The link in the first column shows these fields already.
-  const titleFields = nameField(other) === undefined ? (other.creation?.required ?? []) : []
+  const shownFields = titleFields(other)
   const columns = recordFields(other).filter(
     ([name, schema]) =>
       (schema.enum || name === 'created_at' || referencedResource(name)) &&
       name !== reference &&
-      !titleFields.includes(name),
+      !shownFields.includes(name),
   )
   const labels = columns.map(([name]) => fieldLabel(name))
   const link = (item: Item): Html => {

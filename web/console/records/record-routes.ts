@@ -16,18 +16,29 @@ import { createRecord, newPage } from './create-record.ts'
 import { deletePage, deleteRecord } from './delete-record.ts'
 import { editPage, updateRecord } from './edit-record.ts'
 import { canViewExported } from './export-file.ts'
+import { exportListPage } from './export-list.ts'
 import { plural } from './labels.ts'
 import { recordListPage } from './record-list.ts'
 import { recordPage } from './record-page.ts'
 import { findRecord } from './references.ts'
 import {
+  accessTo,
   canChangeRecords,
   canDownloadFile,
+  canExport,
   canViewRecords,
   findResource,
   type Item,
   resourceByOption,
 } from './resources.ts'
+import {
+  canDelete,
+  canSetStatus,
+  deleteSelected,
+  deleteSelectedPage,
+  setStatus,
+  statusPage,
+} from './selection.ts'
 
 const LIST_PATH = '/records/:resource'
 const RECORD_PATH = '/records/:resource/:record'
@@ -36,6 +47,11 @@ export const recordRoutes: Route[] = [
   getFromStandby(LIST_PATH, canViewRecords, forResource(recordListPage)),
   get(`${LIST_PATH}/new`, canChangeRecords('create'), forResource(newPage)),
   post(`${LIST_PATH}/new`, canChangeRecords('create'), forResource(createRecord)),
+  get(`${LIST_PATH}/set-status`, accessTo(canSetStatus), forResource(statusPage)),
+  post(`${LIST_PATH}/set-status`, accessTo(canSetStatus), forResource(setStatus)),
+  get(`${LIST_PATH}/delete`, accessTo(canDelete), forResource(deleteSelectedPage)),
+  post(`${LIST_PATH}/delete`, accessTo(canDelete), forResource(deleteSelected)),
+  get(`${LIST_PATH}/export`, accessTo(canExport), forResource(exportListPage)),
   get(RECORD_PATH, canViewRecords, forRecord(recordPage)),
   get(`${RECORD_PATH}/edit`, canChangeRecords('update'), forRecord(editPage)),
   post(`${RECORD_PATH}/edit`, canChangeRecords('update'), forRecord(updateRecord)),

@@ -1,20 +1,21 @@
 /** The input for the ID of a record, with a search by name. */
 import { validate as isUuid } from 'uuid'
 import type { Resource } from '../../../generated/resources.ts'
-import { type Content, type Html, html } from '../../shared/html.ts'
+import { type Html, html } from '../../shared/html.ts'
 import { fieldId, labelledField, textField } from '../form-fields.ts'
-import { count } from '../format.ts'
-import { replace } from '../htmx.ts'
-import { hiddenInput, pill } from '../ui.ts'
+import { withQuery } from '../query.ts'
+import { hiddenInput } from '../ui.ts'
+import { combobox, statusPill } from './combobox.ts'
 import { draftValue, fieldOptions, formButton, formLabel } from './control-parts.ts'
 import type { FormField } from './field.ts'
 import { actionName, type ControlContext, elementId } from './form-context.ts'
-import { noun, option, plural } from './labels.ts'
-import { distinguishingText, findKnownRecord, recordName, referenceLink } from './references.ts'
+import { noun } from './labels.ts'
+import { findKnownRecord, recordName, referenceLink } from './references.ts'
 import {
   canPerform,
   canViewResource,
   type Item,
+  nameField,
   referencedResource,
   resourcePath,
 } from './resources.ts'
@@ -59,79 +60,35 @@ function chosenRecord(
   )
 }
 
-/** A combobox, to which combobox.js adds the keyboard. */
 function searchField(field: FormField, context: ControlContext, resource: Resource): Html {
   const { path } = field
-  const find = actionName('find')
-  const buttonText = html`Find<span class="visually-hidden"> the ${noun(resource)}</span>`
-  const searchWhileTyping = replace(foundId(field), {
-    path: `/console${context.to}?${find}=${encodeURIComponent(path)}`,
-    method: 'post',
-    trigger: 'input changed delay:150ms, focus',
-  })
-  return labelledField(
-    fieldOptions(field, context),
-    (attributes) => html`
-      <span class="reference">
-        <input
-          type="text"
-          role="combobox"
-          aria-autocomplete="list"
-          aria-expanded="false"
-          aria-controls="${listId(field)}"
-          ${attributes}
-          value="${draftValue(field, context)}"
-          placeholder="Search by name"
-          autocomplete="off"
-          spellcheck="false"
-          ${searchWhileTyping}
-        >
-        <button class="button needs-script-off" name="${find}" value="${path}" formnovalidate>
-          ${buttonText}
-        </button>
-        ${canPerform(context.user, resource, 'create') && newRecordLink(resource)}
-      </span>
-      <div class="found" id="${foundId(field)}" aria-live="polite">
-        ${searchResults(field, context, resource)}
-      </div>`,
-  )
-}
-
-const foundId = ({ path }: FormField): string => `found-${elementId(path)}`
-const listId = (field: FormField): string => `${foundId(field)}-list`
-
-/** Opens a new tab, so that the form keeps its input. */
-function newRecordLink(resource: Resource): Html {
-  const path = `/console${resourcePath(resource)}/new`
-  return html`<a class="button" href="${path}" target="_blank">New ${noun(resource)}</a>`
-}
-
-function searchResults(field: FormField, context: ControlContext, resource: Resource): Html {
   const { suggestions } = context
-  const result = suggestions?.path === field.path ? suggestions.result : undefined
-  const { items, total } = result ?? { items: [], total: 0 }
-  const options = items.map((item, index) =>
-    formButton(
-      context,
-      {
-        action: 'choose',
-        value: `${field.path}=${item.id}`,
-        attributes: html`role="option" id="${listId(field)}-${index}"`,
-      },
-      html`<span>${recordName(resource, item) ?? item.id}</span>
-      <small>${distinguishingText(resource, item, items)}</small>
-      ${statusPill(item)}`,
-    ),
-  )
-  const isHidden = items.length === 0 && html` hidden`
-  const more = total - items.length
-  return html`<div role="listbox" id="${listId(field)}" aria-label="${plural(resource)}"${isHidden}>
-      ${options}
-    </div>
-    ${result && items.length === 0 && html`<p>No matching ${noun(resource)} found.</p>`}
-    ${more > 0 && html`<p>${count(more)} more. Type more of the name.</p>`}`
+  const find = actionName('find')
+  const newLinkId = `new-${elementId(path)}`
+  const canCreate = canPerform(context.user, resource, 'create')
+  return combobox({
+    ...fieldOptions(field, context),
+    resource,
+    search: {
+      path: `/console${context.to}?${find}=${encodeURIComponent(path)}`,
+      method: 'post',
+      also: canCreate ? `#${newLinkId}` : undefined,
+    },
+    result: suggestions?.path === path ? suggestions.result : undefined,
+    choose: (item, attributes, text) =>
+      formButton(context, { action: 'choose', value: `${path}=${item.id}`, attributes }, text),
+    beside: html`
+      <button class="button needs-script-off" name="${find}" value="${path}" formnovalidate>
+        Find<span class="visually-hidden"> the ${noun(resource)}</span>
+      </button>
+      ${canCreate && newRecordLink(resource, newLinkId, draftValue(field, context))}`,
+  })
 }
 
-function statusPill(item: Record<string, unknown>): Content {
-  return typeof item.status === 'string' && pill('quiet', option(item.status))
+/** Opens a new tab, so that the form keeps its input. The form there begins with the typed name. */
+function newRecordLink(resource: Resource, id: string, text: string): Html {
+  const path = withQuery(`/console${resourcePath(resource)}/new`, {
+    [nameField(resource) ?? '']: text.trim(),
+  })
+  return html`<a class="button" id="${id}" href="${path}" target="_blank">New ${noun(resource)}</a>`
 }

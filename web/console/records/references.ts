@@ -5,9 +5,11 @@ import { type OperationRow, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { capital, count } from '../format.ts'
 import type { Visit } from '../page.ts'
 import { shortId } from '../ui.ts'
-import { noun } from './labels.ts'
+import { amountOf } from './amounts.ts'
+import { noun, option } from './labels.ts'
 import {
   canViewResource,
   type Item,
@@ -98,6 +100,50 @@ export function referenceLink(known: KnownRecords, name: string, id: string): Ht
     return html`<span class="muted" title="${id}">Hidden ${resource ? noun(resource) : 'record'}</span>`
   const text = recordName(resource, item) ?? html`<code>${shortId(id)}</code>`
   return html`<a href="/console${resourcePath(resource, id)}">${text}</a>`
+}
+
+/** The fields that name a record: its name, or else the fields required on creation, or else its first
+ *  field. The text of an amount includes its currency. */
+export function titleFields(resource: Resource): string[] {
+  const name = nameField(resource)
+  if (name !== undefined) return [name]
+  const { creation, record } = resource
+  const { id, ...properties } = record.properties ?? {}
+  const fields = creation?.required ?? Object.keys(properties).slice(0, 1)
+  return fields.filter((field) => !isCurrencyOfAmount(resource, field))
+}
+
+/** Whether the text of another field includes this field. */
+export function isCurrencyOfAmount({ record }: Resource, field: string): boolean {
+  return Object.values(record.properties ?? {}).some((other) => other['x-currency'] === field)
+}
+
+/** `Ada Lovelace, €125.00` for a payment. The short ID if the fields are empty. */
+export function recordTitle(
+  resource: Resource,
+  item: Item,
+  known: KnownRecords,
+  fields = titleFields(resource),
+): string {
+  const parts = fields.map((field) => titlePart(resource, field, item, known))
+  return parts.filter(Boolean).join(', ') || shortId(item.id)
+}
+
+function titlePart(
+  { record: { properties = {} } }: Resource,
+  field: string,
+  item: Item,
+  known: KnownRecords,
+): string | undefined {
+  const value = item[field]
+  const referenced = referencedResource(field)
+  const target = typeof value === 'string' ? findKnownRecord(known, field, value) : undefined
+  if (referenced) return (target && recordName(referenced, target)) ?? capital(noun(referenced))
+  const schema = properties[field] ?? {}
+  const amount = amountOf(schema, value, item)
+  if (amount !== undefined) return amount
+  if (schema.enum) return option(value, schema)
+  return typeof value === 'number' ? count(value) : String(value ?? '')
 }
 
 /** Undefined if the resource has no name field. */

@@ -29,6 +29,11 @@ export function resourceByOption(value: unknown): Resource | undefined {
   return resources.find(({ slug }) => slug.replaceAll('-', '_') === value)
 }
 
+/** The inverse of `resourceByOption`. */
+export function optionOf({ slug }: Resource): string {
+  return slug.replaceAll('-', '_')
+}
+
 export function canViewResource(user: User, { module }: Resource): boolean {
   return hasPermission(user, module, 'read')
 }
@@ -37,8 +42,19 @@ export function canPerform(user: User, { module, operations }: Resource, action:
   return operations[action] !== null && hasPermission(user, module, 'write')
 }
 
+/** Whether the user may create exports of these records. */
+export function canExport(user: User, resource: Resource): boolean {
+  const exports = findResource('exports')
+  return (
+    exports !== undefined &&
+    canPerform(user, exports, 'create') &&
+    canViewResource(user, resource) &&
+    (exports.creation?.properties?.resource?.enum ?? []).includes(optionOf(resource))
+  )
+}
+
 /** The access to a page whose path has the slug of a resource. */
-const accessTo =
+export const accessTo =
   (allows: (user: User, resource: Resource) => boolean): Access =>
   (user, { resource: slug }) => {
     const resource = findResource(slug)
