@@ -1,9 +1,9 @@
 /** The fields of a webhook, as options of commands. */
 import { type Command, Option } from 'commander'
 import { Refused } from '../errors.ts'
-import { eventTypes } from '../generated/events.ts'
+import { eventTypes, operationalTypes } from '../generated/events.ts'
 import { parseName } from '../records/names.ts'
-import { orderings } from '../records/subscriptions.ts'
+import { isEventType, orderings, simplifyEventTypes } from '../records/subscriptions.ts'
 import type { Config } from '../server/config.ts'
 import { assertHeader, parseHeaderLines } from '../webhooks/transport/custom-headers.ts'
 import { parseWebhookUrl, UnpermittedUrl } from '../webhooks/transport/egress.ts'
@@ -59,15 +59,15 @@ export function readWebhookUrl(text: string, { webhookAllowedRanges }: Config): 
   }
 }
 
-/** `*` stands for all event types, including ones added later. */
+/** `*` stands for all event types but the operational ones, including ones added later. */
 export function parseEventTypes(list: string): string[] {
-  const types = new Set(list.split(',').map((type) => type.trim()))
-  if (types.has('*')) return ['*']
-  for (const type of types)
-    if (!Object.hasOwn(eventTypes, type))
-      throw new UsageError(
-        `option '--events <list>': "${type}" is not an event type. ` +
-          `Use one of ${Object.keys(eventTypes).join(', ')}, or '*' for all.`,
-      )
-  return [...types]
+  const types = list.split(',').map((type) => type.trim())
+  const unknown = types.find((type) => type !== '*' && !isEventType(type))
+  if (unknown !== undefined)
+    throw new UsageError(
+      `option '--events <list>': "${unknown}" is not an event type. ` +
+        `Use one of ${Object.keys({ ...eventTypes, ...operationalTypes }).join(', ')}, ` +
+        "or '*' for all but muster.*.",
+    )
+  return simplifyEventTypes(types)
 }

@@ -387,6 +387,114 @@ export interface components {
              */
             id: string;
         };
+        /** @description The data of an operational event. */
+        NoticeData: {
+            /** @description A sentence that says what has happened. Its words can change. */
+            text: string;
+        };
+        /** @description A webhook is failing. */
+        MusterWebhookFailing: {
+            id: components["schemas"]["DeliveryId"];
+            /**
+             * @description The type of the event.
+             * @constant
+             */
+            event_type: "muster.webhook_failing";
+            resource: components["schemas"]["WebhookReference"];
+            data: components["schemas"]["NoticeData"];
+        };
+        /** @description A webhook is degraded. */
+        MusterWebhookDegraded: {
+            id: components["schemas"]["DeliveryId"];
+            /**
+             * @description The type of the event.
+             * @constant
+             */
+            event_type: "muster.webhook_degraded";
+            resource: components["schemas"]["WebhookReference"];
+            data: components["schemas"]["NoticeData"];
+        };
+        /** @description A webhook was disabled. */
+        MusterWebhookDisabled: {
+            id: components["schemas"]["DeliveryId"];
+            /**
+             * @description The type of the event.
+             * @constant
+             */
+            event_type: "muster.webhook_disabled";
+            resource: components["schemas"]["WebhookReference"];
+            data: components["schemas"]["NoticeData"];
+        };
+        /** @description A webhook has recovered. */
+        MusterWebhookRecovered: {
+            id: components["schemas"]["DeliveryId"];
+            /**
+             * @description The type of the event.
+             * @constant
+             */
+            event_type: "muster.webhook_recovered";
+            resource: components["schemas"]["WebhookReference"];
+            data: components["schemas"]["NoticeData"];
+        };
+        /** @description The bulk job that the event is about. */
+        BulkJobReference: {
+            /**
+             * @description The type of the record.
+             * @constant
+             */
+            type: "bulk_job";
+            /**
+             * Format: uuid
+             * @description The ID of the record.
+             */
+            id: string;
+        };
+        /** @description A bulk job has ended. */
+        MusterBulkJobEnded: {
+            id: components["schemas"]["DeliveryId"];
+            /**
+             * @description The type of the event.
+             * @constant
+             */
+            event_type: "muster.bulk_job_ended";
+            resource: components["schemas"]["BulkJobReference"];
+            data: components["schemas"]["NoticeData"];
+        };
+        /** @description An import has ended. */
+        MusterImportEnded: {
+            id: components["schemas"]["DeliveryId"];
+            /**
+             * @description The type of the event.
+             * @constant
+             */
+            event_type: "muster.import_ended";
+            resource: components["schemas"]["ImportReference"];
+            data: components["schemas"]["NoticeData"];
+        };
+        /** @description The account that the event is about. */
+        AccountReference: {
+            /**
+             * @description The type of the record.
+             * @constant
+             */
+            type: "account";
+            /**
+             * Format: uuid
+             * @description The ID of the record.
+             */
+            id: string;
+        };
+        /** @description At least 80 % of a quota is used. */
+        MusterQuotaReached: {
+            id: components["schemas"]["DeliveryId"];
+            /**
+             * @description The type of the event.
+             * @constant
+             */
+            event_type: "muster.quota_reached";
+            resource: components["schemas"]["AccountReference"];
+            data: components["schemas"]["NoticeData"];
+        };
         /** @description A test event for this webhook. */
         WebhookTest: {
             id: components["schemas"]["DeliveryId"];
@@ -441,6 +549,16 @@ export type ImportCreated = components['schemas']['ImportCreated'];
 export type ImportCompleted = components['schemas']['ImportCompleted'];
 export type ImportFailed = components['schemas']['ImportFailed'];
 export type WebhookReference = components['schemas']['WebhookReference'];
+export type NoticeData = components['schemas']['NoticeData'];
+export type MusterWebhookFailing = components['schemas']['MusterWebhookFailing'];
+export type MusterWebhookDegraded = components['schemas']['MusterWebhookDegraded'];
+export type MusterWebhookDisabled = components['schemas']['MusterWebhookDisabled'];
+export type MusterWebhookRecovered = components['schemas']['MusterWebhookRecovered'];
+export type BulkJobReference = components['schemas']['BulkJobReference'];
+export type MusterBulkJobEnded = components['schemas']['MusterBulkJobEnded'];
+export type MusterImportEnded = components['schemas']['MusterImportEnded'];
+export type AccountReference = components['schemas']['AccountReference'];
+export type MusterQuotaReached = components['schemas']['MusterQuotaReached'];
 export type WebhookTest = components['schemas']['WebhookTest'];
 
 /** The event types that webhooks can subscribe to. */
@@ -469,6 +587,16 @@ export type EventType =
   | 'import.created'
   | 'import.completed'
   | 'import.failed'
+
+/** The event types that webhooks subscribe to by name alone. */
+export type OperationalType =
+  | 'muster.webhook_failing'
+  | 'muster.webhook_degraded'
+  | 'muster.webhook_disabled'
+  | 'muster.webhook_recovered'
+  | 'muster.bulk_job_ended'
+  | 'muster.import_ended'
+  | 'muster.quota_reached'
 
 /** The `event_type` of a delivery: an `EventType`, or a message that is sent to one webhook on
  *  request. */
@@ -500,6 +628,13 @@ export interface EventPayloads {
   'import.created': ImportCreated
   'import.completed': ImportCompleted
   'import.failed': ImportFailed
+  'muster.webhook_failing': MusterWebhookFailing
+  'muster.webhook_degraded': MusterWebhookDegraded
+  'muster.webhook_disabled': MusterWebhookDisabled
+  'muster.webhook_recovered': MusterWebhookRecovered
+  'muster.bulk_job_ended': MusterBulkJobEnded
+  'muster.import_ended': MusterImportEnded
+  'muster.quota_reached': MusterQuotaReached
   'webhook.test': WebhookTest
 }
 

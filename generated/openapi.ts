@@ -1951,15 +1951,15 @@ export interface components {
             external_id?: components["schemas"]["ExternalId"];
         };
         /**
-         * @description The type of an event, or `*` for all types, including types that are added later.
+         * @description The type of an event, or `*` for all types but `muster.*`, including types that are added later.
          * @enum {string}
          */
-        WebhookEventType: "*" | "participant.created" | "participant.updated" | "participant.deleted" | "task.created" | "task.completed" | "task.updated" | "task.deleted" | "job.created" | "job.updated" | "job.deleted" | "job_application.created" | "job_application.status_changed" | "job_application.updated" | "job_application.deleted" | "payment.created" | "payment.paid" | "payment.updated" | "payment.deleted" | "export.created" | "export.completed" | "export.failed" | "import.created" | "import.completed" | "import.failed";
+        WebhookEventType: "*" | "participant.created" | "participant.updated" | "participant.deleted" | "task.created" | "task.completed" | "task.updated" | "task.deleted" | "job.created" | "job.updated" | "job.deleted" | "job_application.created" | "job_application.status_changed" | "job_application.updated" | "job_application.deleted" | "payment.created" | "payment.paid" | "payment.updated" | "payment.deleted" | "export.created" | "export.completed" | "export.failed" | "import.created" | "import.completed" | "import.failed" | "muster.webhook_failing" | "muster.webhook_degraded" | "muster.webhook_disabled" | "muster.webhook_recovered" | "muster.bulk_job_ended" | "muster.import_ended" | "muster.quota_reached";
         /**
          * @description The type of a delivered event.
          * @enum {string}
          */
-        DeliveredEventType: "participant.created" | "participant.updated" | "participant.deleted" | "task.created" | "task.completed" | "task.updated" | "task.deleted" | "job.created" | "job.updated" | "job.deleted" | "job_application.created" | "job_application.status_changed" | "job_application.updated" | "job_application.deleted" | "payment.created" | "payment.paid" | "payment.updated" | "payment.deleted" | "export.created" | "export.completed" | "export.failed" | "import.created" | "import.completed" | "import.failed" | "webhook.test";
+        DeliveredEventType: "participant.created" | "participant.updated" | "participant.deleted" | "task.created" | "task.completed" | "task.updated" | "task.deleted" | "job.created" | "job.updated" | "job.deleted" | "job_application.created" | "job_application.status_changed" | "job_application.updated" | "job_application.deleted" | "payment.created" | "payment.paid" | "payment.updated" | "payment.deleted" | "export.created" | "export.completed" | "export.failed" | "import.created" | "import.completed" | "import.failed" | "muster.webhook_failing" | "muster.webhook_degraded" | "muster.webhook_disabled" | "muster.webhook_recovered" | "muster.bulk_job_ended" | "muster.import_ended" | "muster.quota_reached" | "webhook.test";
         /**
          * @description The order of deliveries.
          * @enum {string}

@@ -21,6 +21,7 @@ import {
 } from '../records/imports.ts'
 import { Turns } from '../runtime/turns.ts'
 import { emit } from '../webhooks/emit.ts'
+import { notify } from '../webhooks/notices.ts'
 import type { AccountQuotas } from './account-quota.ts'
 import { type FileJobServices, JobFailed, runFileJob } from './file-job.ts'
 import { importedResource, type Row, readRows, readSample, WHOLE_ROW } from './import-rows.ts'
@@ -269,8 +270,18 @@ async function end({ db, now }: ImportServices, lease: ImportLease, error?: stri
   const eventType = error === undefined ? 'import.completed' : 'import.failed'
   await transaction(db, async (trx) => {
     await endImport(trx.sql, lease, now(), error)
-    await emit(writeScope(trx, accountId), { eventType, resourceId, data: [] }, now())
+    const scope = writeScope(trx, accountId)
+    await emit(scope, { eventType, resourceId, data: [] }, now())
+    const text = endText(lease, error)
+    await notify(scope, { type: 'muster.import_ended', resourceId, text }, now())
     // The next import of the account is due now.
     trx.announce(JOBS_DUE)
   })
+}
+
+function endText({ resource, isDryRun, counts }: ImportLease, error?: string): string {
+  const subject = `The ${isDryRun ? 'test import' : 'import'} of ${resource.replaceAll('_', ' ')}`
+  if (error !== undefined) return `${subject} has failed: ${error}`
+  const { created, updated, unchanged, refused } = counts
+  return `${subject} has ended: ${created} created, ${updated} updated, ${unchanged} unchanged, ${refused} refused.`
 }

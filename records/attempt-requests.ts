@@ -23,8 +23,9 @@ export interface AttemptWebhook {
 
 export interface AttemptRequest {
   deliveryId: string
-  /** Null for a test event. */
+  /** Null for an event that is not stored. */
   eventId: string | null
+  eventType: string
   nextAttemptAt: number | null
   trigger: Trigger
   body: Buffer
@@ -39,6 +40,7 @@ export interface AttemptRequest {
 interface DeliveryRow {
   id: string
   event_id: string | null
+  event_type: string
   next_attempt_at: number | null
   next_trigger: Trigger | null
   body: Buffer
@@ -80,7 +82,8 @@ export async function loadRequests(
     () =>
       select<DeliveryRow>(
         sql,
-        `select id, event_id, next_attempt_at, next_trigger, body, ordering_key, traceparent, webhook_id
+        `select id, event_id, event_type, next_attempt_at, next_trigger, body, ordering_key, traceparent,
+           webhook_id
          from deliveries where ${isOwn.sql} and ${isDelivery.sql}`,
         [...isOwn.bindings, ...isDelivery.bindings],
         'load_deliveries',
@@ -104,6 +107,7 @@ function requestFromRow(row: DeliveryRow, webhook: AttemptWebhook | undefined): 
   return {
     deliveryId: row.id,
     eventId: row.event_id,
+    eventType: row.event_type,
     nextAttemptAt: row.next_attempt_at,
     trigger: row.next_trigger ?? 'schedule',
     body: row.body,

@@ -109,7 +109,8 @@ function hasFailed(
 /** The condition for the selected event types. None if all types are selected. */
 function ofTypes({ eventTypes }: BulkSelection): Condition[] {
   if (eventTypes === null) return []
-  const placeholders = eventTypes.map(() => '?').join(', ')
+  // A webhook with operational events alone has none of these types.
+  const placeholders = eventTypes.map(() => '?').join(', ') || 'null'
   return [{ sql: `event_type in (${placeholders})`, bindings: eventTypes }]
 }
 

@@ -1,3 +1,4 @@
+import { eventTypes, operationalTypes } from '../generated/events.ts'
 import { type Sql, select } from './database/statements.ts'
 import type { Source } from './database/transaction.ts'
 import { type KeyedRequest, type KeyRow, type KeyState, keyStateOf } from './idempotency-keys.ts'
@@ -6,6 +7,18 @@ import { type KeyedRequest, type KeyRow, type KeyState, keyStateOf } from './ide
  *  delays only later ones of the same record. */
 export const orderings = ['none', 'by_resource'] as const
 export type Ordering = (typeof orderings)[number]
+
+/** Subscribed to by name alone: `*` does not include it. */
+export const isOperational = (type: string): boolean => Object.hasOwn(operationalTypes, type)
+
+export const isEventType = (type: string): boolean =>
+  Object.hasOwn(eventTypes, type) || isOperational(type)
+
+/** Without repetitions, and without the types that `*` includes. */
+export function simplifyEventTypes(types: string[]): string[] {
+  const unique = [...new Set(types)]
+  return unique.includes('*') ? ['*', ...unique.filter(isOperational)] : unique
+}
 
 /** An enabled webhook, as `emit` (webhooks/emit.ts) needs it. */
 export interface Subscription {
@@ -23,6 +36,12 @@ interface SubscriptionRow {
 
 const COLUMNS = 'webhooks.id, event_types, ordering'
 const IS_ENABLED = 'webhooks.account_id = ? and deleted_at is null and enabled'
+
+/** The accounts with an enabled webhook that is subscribed to an operational event. A statement on
+ *  all accounts. */
+export const NOTIFIED_ACCOUNTS = `
+  select account_id from webhooks
+  where deleted_at is null and enabled and event_types like '%"muster.%'`
 
 function fromRow(row: SubscriptionRow): Subscription {
   return {

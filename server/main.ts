@@ -41,6 +41,7 @@ import {
   reportStandby,
 } from './metrics-database.ts'
 import { newAttemptObserver, reportDeliveries, reportSecrets } from './metrics-delivery.ts'
+import { startNotices } from './notices.ts'
 import { setOutageProbe } from './outage-log.ts'
 import { newReadiness, type Readiness } from './readiness.ts'
 import { type RequestLog, startRequestLog } from './request-log.ts'
@@ -163,6 +164,7 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
       const afterDays = config.disableWebhooksAfterDays
       parts.backgroundWork.push(hourly, startDisablingDeadWebhooks({ db, clock, log, afterDays }))
       hourly.wake()
+      parts.backgroundWork.push(...startNotices({ db, log, now, quotas: config.quotas }))
     } else {
       // In a worker, the engine warns of the pause itself.
       const pausedAt = await findPausedAt(db.read)

@@ -24,6 +24,9 @@ const OF_ALL_ACCOUNTS: Record<string, RegExp[]> = {
       /has_succeeded from webhooks join/,
       /from webhook_health join webhooks/,
     ],
+  'Operational events: the accounts that get them, and the health of their webhooks': [
+    /from webhooks where deleted_at is null and enabled and event_types like/,
+  ],
   'Background jobs: the due ones, and the one that the queue names by its ID': [
     /^select id from (exports|imports) where status in \('queued', 'processing'\) and \(lease/,
     /^update (exports|imports) set status = \$1, tries = tries \+ 1, .* where id = /,

@@ -35,8 +35,10 @@ import {
   retryWaitingDeliveries,
 } from '../records/delivery-commands.ts'
 import { listEventRows } from '../records/events.ts'
+import { isOperational } from '../records/subscriptions.ts'
 import { findWebhook, type Webhook } from '../records/webhooks.ts'
 import { newDelivery, payloadOf } from './emit.ts'
+import { notifyOfBulkJob } from './notices.ts'
 
 /** Deliveries per second. */
 export const DEFAULT_RATE = 50
@@ -66,7 +68,10 @@ export function selectMissedEvents(
   return {
     kind: 'send_missed',
     webhookId: webhook.id,
-    eventTypes: webhook.eventTypes.includes('*') ? null : webhook.eventTypes,
+    // Operational events are not stored, so none of them is missed.
+    eventTypes: webhook.eventTypes.includes('*')
+      ? null
+      : webhook.eventTypes.filter((type) => !isOperational(type)),
     since:
       since?.getTime() ?? Math.max(webhook.createdAt, (webhook.disabledAt ?? 0) - CLOCK_SKEW_MS),
     until: until?.getTime() ?? now.getTime() + CLOCK_SKEW_MS,
@@ -165,10 +170,15 @@ async function doBatch(
   if (!(await lockBulkJob(trx, job))) return
   const scope = writeScope(trx, job.accountId)
   const blockingReason = job.webhookId && (await findBlockingReason(scope, job.webhookId))
-  if (blockingReason) return stopBlockedJob(trx, job, blockingReason, now)
+  if (blockingReason) {
+    await stopBlockedJob(trx, job, blockingReason, now)
+    if (blockingReason === 'webhook_deleted') await notifyOfBulkJob(scope, job, blockingReason, now)
+    return
+  }
   const doneCount = ids.length === 0 ? 0 : await WORK[job.stage](scope, job, ids, now)
   const nextAt = startOf(job, now) + Math.round((doneCount * 1_000) / job.rate)
   await storeProgress(trx, job, { doneCount, nextAt, next }, now)
+  if (next === null) await notifyOfBulkJob(scope, job, { done: job.done + doneCount }, now)
 }
 
 /** The time at which the current batch counts as begun: `nextAt`, but at most `MAX_CATCH_UP_MS` ago

@@ -111,7 +111,7 @@ export function watchInvalidEvents(watch: InvalidEventWatcher): () => void {
   return () => void watchers.delete(watch)
 }
 
-function assertPayload(payload: Payload): void {
+export function assertPayload(payload: Payload): void {
   const validator = validators[payload.event_type].payload
   if (validator(payload)) return
   for (const watch of watchers) watch(payload.event_type, validator.errors)

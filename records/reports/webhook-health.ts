@@ -9,7 +9,8 @@ import { jsonRows, select } from '../database/statements.ts'
 import { TEST_EVENT, undeliveredCondition } from '../deliveries.ts'
 import { binColumns, percentile, toBins } from '../duration-bins.ts'
 import { lowestIdAt } from '../ids.ts'
-import { DAY_MS, HOUR_MS } from '../time-units.ts'
+import { NOTIFIED_ACCOUNTS } from '../subscriptions.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time-units.ts'
 
 /** A webhook is failing after this many failed attempts in a row. */
 const FAILING_ATTEMPTS = 3
@@ -121,6 +122,60 @@ export async function countWebhookStates(db: Db, now: Date): Promise<Record<Heal
   )
   const counts = Object.fromEntries(rows.map(({ state, webhooks }) => [state, Number(webhooks)]))
   return { healthy: 0, degraded: 0, failing: 0, disabled: 0, no_traffic: 0, ...counts }
+}
+
+/** A webhook whose state differs from what operational events told last. */
+export interface ChangedState {
+  id: string
+  accountId: string
+  url: string
+  description: string
+  state: HealthState
+  /** Null: none was told yet. */
+  before: HealthState | null
+  isDisabledByService: boolean
+  failures: number
+  lastHour: AttemptCounts
+}
+
+/** A webhook's state is told at most once in this time. */
+const HOLD_MS = 10 * MINUTE_MS
+
+/** The webhooks of accounts with operational events. A webhook without traffic keeps its earlier
+ *  state. None of suspended accounts. */
+export async function listChangedStates(db: Db, now: Date): Promise<ChangedState[]> {
+  const isNotified = `suspended_at is null and account_id in (${NOTIFIED_ACCOUNTS})`
+  const { text, bindings } = statesQuery(isNotified, [], now)
+  const rows = await select<StateRow & WebhookRow>(
+    db.read,
+    `select states.*, account_id, url, description, notified_state
+     from (${text}) as states join webhooks on webhooks.id = states.id
+     where notified_state is null or (state <> notified_state and state <> 'no_traffic'
+       and (notified_at is null or notified_at not between ? and ?))`,
+    [...bindings, now.getTime() - HOLD_MS, now.getTime()],
+  )
+  return rows.map((row) => {
+    const { state, isDisabledByService, failures, lastHour } = stateFromRow(row)
+    const { id, account_id: accountId, url, description, notified_state: before } = row
+    return {
+      id,
+      accountId,
+      url,
+      description,
+      state,
+      before,
+      isDisabledByService,
+      failures,
+      lastHour,
+    }
+  })
+}
+
+interface WebhookRow {
+  account_id: string
+  url: string
+  description: string
+  notified_state: HealthState | null
 }
 
 interface StateRow {

@@ -11,7 +11,10 @@ export function renderEvents(contract: Contract): string {
     ],
   )
   const table = literal(Object.fromEntries(entries))
-  return `${HEADER}import type { EventPayloads, EventType } from './asyncapi.ts'
+  const operational = contract.events
+    .filter(({ isOperational }) => isOperational)
+    .map(({ type, resourceType, description }) => [type, { resourceType, description }])
+  return `${HEADER}import type { EventPayloads, EventType, OperationalType } from './asyncapi.ts'
 
 export interface EventTypeDescription<T extends EventType = EventType> {
   name: T
@@ -26,5 +29,10 @@ export interface EventTypeDescription<T extends EventType = EventType> {
 
 /** The subscribable event types in the order of asyncapi.yaml. */
 export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } = ${table}
+
+/** The event types that webhooks subscribe to by name alone. */
+export const operationalTypes: {
+  readonly [T in OperationalType]: { resourceType: EventPayloads[T]['resource']['type']; description: string }
+} = ${literal(Object.fromEntries(operational))}
 `
 }

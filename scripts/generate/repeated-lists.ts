@@ -38,6 +38,8 @@ export function findStaleLists(contract: Contract): Located[] {
     (schema.value.enum ?? []).map((type) => [type, ref]),
   )
   const names = subscribable.map(({ type }) => type)
+  const operational = events.filter(({ isOperational }) => isOperational).map(({ type }) => type)
+  const star = operational.length > 0 ? 'All types, without operational ones.' : 'All types.'
   const all = events.map(({ type }) => type)
   const [channel, ...otherChannels] = Object.keys(valueAt(asyncapi.root, ['channels']) ?? {})
   const messages = events.map(({ place }) => {
@@ -49,7 +51,11 @@ export function findStaleLists(contract: Contract): Located[] {
     ...(
       [
         ['EventTypeName', names, describe(names)],
-        ['WebhookEventType', ['*', ...names], ['All types.', ...describe(names)]],
+        [
+          'WebhookEventType',
+          ['*', ...names, ...operational],
+          [star, ...describe([...names, ...operational])],
+        ],
         ['DeliveredEventType', all, describe(all)],
       ] as const
     ).flatMap(([schema, types, descriptions]) => [

@@ -28,12 +28,16 @@ export async function renderAsyncapiTypes(contract: Contract): Promise<string> {
   const emptyTypes = ['paths', 'webhooks', 'operations', '$defs']
   const types = await renderTypes(document, { arrayLength: true }, emptyTypes)
   const subscribable = contract.events.filter(({ isSubscribable }) => isSubscribable)
+  const operational = contract.events.filter(({ isOperational }) => isOperational)
   const members = contract.events
     .map(({ type, payloadName }) => `\n  '${type}': ${payloadName}`)
     .join('')
   return `${HEADER}${types}
 /** The event types that webhooks can subscribe to. */
 export type EventType =${union(subscribable.map(({ type }) => type))}
+
+/** The event types that webhooks subscribe to by name alone. */
+export type OperationalType =${union(operational.map(({ type }) => type))}
 
 /** The \`event_type\` of a delivery: an \`EventType\`, or a message that is sent to one webhook on
  *  request. */

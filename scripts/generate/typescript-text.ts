@@ -29,6 +29,7 @@ export function commentText(text: string): string {
 
 /** A union of string literals, one on each line. */
 export function union(names: string[]): string {
+  if (names.length === 0) return ' never'
   return names.map((name) => `\n  | ${quote(name)}`).join('')
 }
 

@@ -21,6 +21,8 @@ export interface EventMessage {
   /** False for messages that the service sends to one webhook on request, for example a test
    *  event. */
   isSubscribable: boolean
+  /** Webhooks subscribe to it by its name alone: `*` does not include it. It is no stored event. */
+  isOperational: boolean
   resourceType: string
   deprecation: Deprecation | null
   /** Name of the payload's component schema. */
@@ -71,7 +73,8 @@ function readEvent(sources: Sources, place: Place): EventMessage {
     place,
     summary: String(node.summary ?? ''),
     description: String(node.description ?? '').trim(),
-    isSubscribable: node['x-subscribable'] !== false,
+    isSubscribable: (node['x-subscribable'] ?? true) === true,
+    isOperational: node['x-subscribable'] === 'by_name',
     resourceType,
     // AsyncAPI has no `deprecated`: the date alone deprecates a message.
     deprecation: readDeprecation(place, type, 'x-deprecated-since' in node),

@@ -71,10 +71,12 @@ describe('a signed delivery', () => {
 
   it('narrows data by event_type', async () => {
     const event: WebhookEvent = await verifyWebhook(body, headers, secret, { now })
-    const toOutcome = (input: WebhookEvent): string | null =>
-      input.event_type === 'job_application.created'
+    const toOutcome = (input: WebhookEvent): string | null => {
+      if (input.event_type === 'muster.quota_reached') return input.data.text
+      return input.event_type === 'job_application.created'
         ? input.data.screening_outcome
-        : `none of ${input.data.length}`
+        : `none of ${JSON.stringify(input.data)}`
+    }
     expect(toOutcome(event)).toBe('meets_all')
   })
 })

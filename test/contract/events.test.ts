@@ -1,15 +1,18 @@
 /** An operation emits exactly the events that its `x-emits` declares, and deliveries have the
  *  bodies of the examples in asyncapi.yaml. */
+import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import asyncapi from '../../generated/asyncapi.json' with { type: 'json' }
-import { eventTypes } from '../../generated/events.ts'
+import type { OperationalType } from '../../generated/asyncapi.ts'
+import { eventTypes, operationalTypes } from '../../generated/events.ts'
 import openapi from '../../generated/openapi.json' with { type: 'json' }
 import { type OperationId, operations } from '../../generated/operations.ts'
 import { resources } from '../../generated/resources.ts'
 import { events as validators } from '../../generated/validators.js'
-import { writeScope } from '../../records/database/scope.ts'
+import { accountTransaction, writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { emitTest } from '../../webhooks/emit.ts'
+import { notify } from '../../webhooks/notices.ts'
 import { newCompleteExport, requestExport, writeFile } from '../handlers/export-helpers.ts'
 import { importFile } from '../handlers/import-helpers.ts'
 import { expectSuccess, operationExample } from '../handlers/new-records.ts'
@@ -88,9 +91,9 @@ test('every event type is emitted by an operation or by the system', () => {
   expect([...declared, ...system].sort()).toEqual(Object.keys(eventTypes).sort())
 })
 
-test('only the type webhook.test is in asyncapi.yaml, but not in the list of event types', async () => {
+test('only operational types and webhook.test are in asyncapi.yaml, but not in the list of event types', async () => {
   const unlisted = Object.keys(validators).filter((type) => !Object.hasOwn(eventTypes, type))
-  expect(unlisted).toEqual(['webhook.test'])
+  expect(unlisted).toEqual([...Object.keys(operationalTypes), 'webhook.test'])
   const { body } = await (await app.newClient()).get('/event-types?page[size]=100')
   expect(body.data.map(({ name }: { name: string }) => name)).toEqual(Object.keys(eventTypes))
 })
@@ -161,8 +164,24 @@ describe('the examples of asyncapi.yaml', () => {
     await importFile(app, client, 'mode=create', 'full_name\r\nAda\r\n')
     await importFile(app, client, 'mode=create', 'not_a_field\r\n1\r\n')
     await transaction(app.db, (trx) => emitTest(writeScope(trx, accountId), webhookId, new Date()))
+    await tellEachNotice()
     const rows: { event_type: string; body: Buffer }[] = await app.db.read('deliveries')
     return new Map(rows.map(({ event_type, body }) => [event_type, body.toString()]))
+  }
+
+  /** With the texts of the examples. */
+  async function tellEachNotice(): Promise<void> {
+    const account = await app.newAccount()
+    const url = 'https://hooks.example.com/'
+    const webhook = { url, event_types: Object.keys(operationalTypes) }
+    await expectSuccess(app.as(account).post('/webhooks', webhook))
+    for (const type of Object.keys(operationalTypes) as OperationalType[]) {
+      const data = examples.find(({ name }) => name === type)?.payload.data
+      const notice = { type, resourceId: randomUUID(), text: (data as { text: string }).text }
+      await accountTransaction(app.db, account.accountId, (scope) =>
+        notify(scope, notice, new Date()),
+      )
+    }
   }
 
   /** An account with a webhook. */

@@ -122,7 +122,7 @@ export interface Tenant {
   /** Creates a webhook, by default for all events. Returns its ID. Does not check the URL. */
   subscribe(
     url: string,
-    options?: Partial<Pick<NewWebhook, 'eventTypes' | 'ordering'>>,
+    options?: Partial<Pick<NewWebhook, 'description' | 'eventTypes' | 'ordering'>>,
   ): Promise<string>
   /** The current signing secret. */
   secretOf(webhookId: string): Promise<string>

@@ -125,7 +125,7 @@ function addEvent(
     ...event,
     resource: recordOperation?.resource,
     triggers,
-    isFromSystem: emittedBySystem.includes(event.type),
+    isFromSystem: event.isOperational || emittedBySystem.includes(event.type),
     recordOperation,
   }
   recordOperation?.resource.events.push(added)

@@ -10,6 +10,7 @@ import {
 } from '../../records/attempt-requests.ts'
 import type { Db } from '../../records/database/open.ts'
 import { withLockedRows } from '../../records/database/transaction.ts'
+import { TEST_EVENT } from '../../records/deliveries.ts'
 import { inClientSpan, type Span, SpanStatusCode } from '../../runtime/tracing.ts'
 import { type AttemptJobs, hasJob } from '../queue/attempt-jobs.ts'
 import type { HeadersOpener } from '../transport/custom-headers.ts'
@@ -222,7 +223,7 @@ async function makeAttempt(
   { url, keys, customHeaders }: { url: string } & OpenedSecrets,
 ): Promise<void> {
   const { inFlight, store, now } = options
-  const { deliveryId, eventId, orderingKey, trigger } = request
+  const { deliveryId, eventId, eventType, orderingKey, trigger } = request
   inFlight.startSending(attempt)
   const startedAt = now()
   const ids = { id: deliveryId, eventId }
@@ -242,7 +243,7 @@ async function makeAttempt(
   // `send` uses the clock of this machine, `now` the one that all processes share.
   const sent = { ...ended, startedAt: startedAt.getTime() }
   logResult(options.log, attempt, sent)
-  const isTest = eventId === null
+  const isTest = eventType === TEST_EVENT
   const result = { trigger, orderingKey, isTest, endedAt: now().getTime(), sent }
   options.onAttempt(Object.assign(attempt, { result }), sent)
   store.add(attempt)
@@ -268,11 +269,11 @@ function describeSpan(
 function skip(
   { store, now }: DeliverOptions,
   attempt: AttemptWith<'lease'>,
-  { trigger, orderingKey, eventId }: AttemptRequest,
+  { trigger, orderingKey, eventType }: AttemptRequest,
   { deleted }: AttemptWebhook,
 ): void {
   const skipped = deleted ? 'webhook_deleted' : 'webhook_disabled'
-  const isTest = eventId === null
+  const isTest = eventType === TEST_EVENT
   attempt.result = { trigger, orderingKey, isTest, endedAt: now().getTime(), skipped }
   store.add(attempt)
 }

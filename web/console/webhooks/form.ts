@@ -1,8 +1,13 @@
 /** The fields of a webhook: the form and its validation. */
 import { Refused } from '../../../errors.ts'
-import { eventTypes } from '../../../generated/events.ts'
+import { eventTypes, operationalTypes } from '../../../generated/events.ts'
 import { parseName } from '../../../records/names.ts'
-import { type Ordering, orderings } from '../../../records/subscriptions.ts'
+import {
+  isEventType,
+  type Ordering,
+  orderings,
+  simplifyEventTypes,
+} from '../../../records/subscriptions.ts'
 import {
   HeadersOfOtherHost,
   haveSameOrigin,
@@ -93,7 +98,7 @@ export function validateWebhook(
       headers = readHeaders(input.headers, url, before)
     },
   })
-  const types = input.eventTypes.includes(ALL) ? [ALL] : [...new Set(input.eventTypes)]
+  const types = simplifyEventTypes(input.eventTypes)
   return {
     webhook: { url, description, eventTypes: types, ordering: input.ordering as Ordering },
     headers,
@@ -121,7 +126,7 @@ function readHeaders(text: string, url: string, before?: Webhook): HeaderChange 
 
 function assertEventTypes(types: string[]): void {
   if (types.length === 0) throw new Refused('Choose at least one event')
-  const unknown = types.find((type) => type !== ALL && !Object.hasOwn(eventTypes, type))
+  const unknown = types.find((type) => type !== ALL && !isEventType(type))
   if (unknown !== undefined) throw new Refused(`There is no event “${unknown.slice(0, 100)}”`)
 }
 
@@ -212,7 +217,7 @@ export function urlError(problem: string): Html {
 function eventsField(chosen: string[], problem: string | undefined): Html {
   const input = { type: 'checkbox', name: 'event_types', values: chosen } as const
   const errorId = 'field-event_types-error'
-  const allHint = 'Includes event types added later.'
+  const allHint = 'Includes event types added later, but not those of Operations.'
   const groups = Map.groupBy(Object.values(eventTypes), ({ resourceType }) => resourceType)
   return html`<fieldset
     class="field choices event-types"
@@ -229,7 +234,21 @@ function eventsField(chosen: string[], problem: string | undefined): Html {
         </div>
       </fieldset>`,
     )}
+    ${operationalGroup(chosen)}
     ${eventMeanings}
+  </fieldset>`
+}
+
+/** What happens to the webhooks, jobs and quotas of the account. */
+function operationalGroup(chosen: string[]): Html {
+  const input = { type: 'checkbox', name: 'event_types', values: chosen } as const
+  return html`<fieldset class="event-group">
+    <legend>Operations</legend>
+    <div>
+      ${Object.keys(operationalTypes).map((name) =>
+        choiceInput({ value: name, label: shortName(name) }, input),
+      )}
+    </div>
   </fieldset>`
 }
 
@@ -241,5 +260,10 @@ function shortName(name: string): Html {
 
 const eventMeanings = html`<details class="event-meanings">
   <summary>When each event is sent</summary>
-  ${facts(Object.values(eventTypes).map(({ name, description }) => [name, withCode(description)]))}
+  ${facts(
+    Object.entries({ ...eventTypes, ...operationalTypes }).map(([name, { description }]) => [
+      name,
+      withCode(description),
+    ]),
+  )}
 </details>`

@@ -1,5 +1,5 @@
 /** The filters and the page of a delivery log, as written in its URL. */
-import { eventTypes } from '../../../generated/events.ts'
+import { eventTypes, operationalTypes } from '../../../generated/events.ts'
 import { deliveryStates, TEST_EVENT } from '../../../records/deliveries.ts'
 import type { DeliverySearch } from '../../../records/delivery-search.ts'
 import { DATE_TIME_ERROR, parseDateTimeInput } from '../../shared/date-time-input.ts'
@@ -17,7 +17,7 @@ export interface LogQuery {
 }
 
 const FILTERS = ['state', 'type', 'since', 'until', 'id', 'job']
-export const loggedTypes = [...Object.keys(eventTypes), TEST_EVENT]
+export const loggedTypes = [...Object.keys({ ...eventTypes, ...operationalTypes }), TEST_EVENT]
 export const typeChoices: Choice[] = loggedTypes.map((type) => ({ value: type, label: type }))
 
 export function readLogQuery(query: URLSearchParams): LogQuery {

@@ -84,7 +84,9 @@ export function eventMarkdown(context: PageContext, event: ApiEvent): string {
       'Triggered by',
       triggers.join('\n'),
       event.isFromSystem ? 'The system itself, in the background.' : undefined,
-      event.isSubscribable ? undefined : 'A user who tests a webhook in the web interface.',
+      event.isSubscribable || event.isOperational
+        ? undefined
+        : 'A user who tests a webhook in the web interface.',
     ),
     recordOperation &&
       section(

@@ -71,7 +71,7 @@ function triggers(context: PageContext, event: ApiEvent): Html {
     <h2 id="triggers">Triggered by</h2>
     ${operations.length > 0 && html`<ul class="link-list">${operations}</ul>`}
     ${event.isFromSystem && SYSTEM_NOTE}
-    ${!event.isSubscribable && TEST_NOTE}
+    ${!event.isSubscribable && !event.isOperational && TEST_NOTE}
   </section>`
 }
 

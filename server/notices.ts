@@ -1,0 +1,27 @@
+/** Tells accounts in the background about their webhooks and quotas. Ends of jobs are told in their
+ *  own transactions. */
+import type { Logger } from 'pino'
+import type { Db } from '../records/database/open.ts'
+import type { Quotas } from '../records/quotas.ts'
+import { type BackgroundWork, repeat } from '../runtime/run-loop.ts'
+import { notifyOfQuotas, notifyOfWebhooks } from '../webhooks/notices.ts'
+
+const WEBHOOKS_INTERVAL_MS = 60_000
+/** Longer, because counting the use of quotas costs more. */
+const QUOTAS_INTERVAL_MS = 10 * 60_000
+
+interface Options {
+  db: Db
+  log: Logger
+  now: () => Date
+  quotas: Quotas
+}
+
+export function startNotices({ db, log, now, quotas }: Options): BackgroundWork[] {
+  const warn = (error: unknown): void =>
+    log.warn({ err: error }, 'Notices could not be sent; trying again in a few minutes')
+  return [
+    repeat(WEBHOOKS_INTERVAL_MS, (stopping) => notifyOfWebhooks(db, now(), stopping), warn),
+    repeat(QUOTAS_INTERVAL_MS, (stopping) => notifyOfQuotas(db, quotas, now(), stopping), warn),
+  ]
+}
