@@ -1,11 +1,21 @@
 import type { Scope } from './database/scope.ts'
-import { EVENT_COLUMNS, type EventRow } from './events.ts'
+import { EVENT_COLUMNS, type EventRow, type NewEventRow } from './events.ts'
 import { lowestIdAt } from './ids.ts'
+import { listRequests, type RequestEntry } from './request-log.ts'
+import { MINUTE_MS } from './time-units.ts'
+
+/** The request that caused an event. */
+export interface RequestCause {
+  requestId: string
+  apiKeyId: string
+}
 
 export interface EventSearch {
   eventType?: string
   /** The ID of the record that the events are about. */
   resourceId?: string
+  /** The request that caused the events. Without a period, the search reads all events. */
+  request?: RequestCause
   /** Created at or after this time, in epoch milliseconds. */
   since?: number
   /** Created before this time. */
@@ -20,7 +30,7 @@ export interface EventSearch {
  *  to the cursor. Reads only the page from an index. */
 export async function searchEvents(
   scope: Scope,
-  { eventType, resourceId, since, until, olderThan, newerThan, limit }: EventSearch,
+  { eventType, resourceId, request, since, until, olderThan, newerThan, limit }: EventSearch,
 ): Promise<EventRow[]> {
   const query = scope
     .rows('events')
@@ -32,10 +42,55 @@ export async function searchEvents(
   // may serve the query.
   if (eventType !== undefined && resourceId === undefined) query.where('event_type', eventType)
   else if (eventType !== undefined) query.whereRaw("event_type || '' = ?", [eventType])
+  if (request !== undefined)
+    query.where({ request_id: request.requestId, api_key_id: request.apiKeyId })
   if (since !== undefined) query.where('id', '>=', lowestIdAt(since))
   if (until !== undefined) query.where('id', '<', lowestIdAt(until))
   if (olderThan !== undefined) query.where('id', '<', olderThan)
   if (newerThan !== undefined) query.where('id', '>', newerThan)
   const rows: EventRow[] = await query
   return newerThan === undefined ? rows : rows.reverse()
+}
+
+/** The result of a request can be stored a moment after its end was measured. */
+const MAX_DELAY_MS = 5_000
+/** More than any request takes. */
+const MAX_DURATION_MS = 10 * MINUTE_MS
+
+/** A search for the events that a request caused. Neither side has an index for request IDs, so the time
+ *  of the one limits the search for the other. */
+export function eventsOfRequest({
+  requestId,
+  apiKey,
+  createdAt,
+  durationMs,
+}: RequestEntry): Pick<EventSearch, 'request' | 'since' | 'until'> {
+  return {
+    request: { requestId, apiKeyId: apiKey.id },
+    since: createdAt,
+    until: createdAt + durationMs + MAX_DELAY_MS,
+  }
+}
+
+export interface EventCause {
+  /** Null: no request caused the event, or an earlier version stored it. */
+  requestId: string | null
+  ip: string | null
+  /** Undefined: a request of the console, a request that the log does not have (any more), or one that
+   *  started an import, whose events follow later. */
+  request?: RequestEntry
+}
+
+export async function findCause(scope: Scope, eventId: string): Promise<EventCause | undefined> {
+  const row: Pick<NewEventRow, 'request_id' | 'ip' | 'api_key_id' | 'created_at'> | undefined =
+    await scope
+      .rows('events')
+      .where({ id: eventId })
+      .first('request_id', 'ip', 'api_key_id', 'created_at')
+  if (!row) return undefined
+  const { request_id: requestId, ip, api_key_id: apiKeyId, created_at: at } = row
+  if (requestId === null || apiKeyId === null) return { requestId, ip }
+  const period = { from: at - MAX_DURATION_MS, until: at + MAX_DELAY_MS }
+  const [request] = await listRequests(scope, { ...period, requestId, apiKeyId }, { limit: 1 })
+  return { requestId, ip, request }
 }

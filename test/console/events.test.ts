@@ -143,6 +143,67 @@ describe('an event', () => {
 })
 
 describe('links', () => {
+  /** The ID in the log of a request by its `X-Request-Id`. */
+  const findLogged = (requestId: string): Promise<string> =>
+    until('the request is in the log', async () => {
+      const row = await app.db.read('request_log').where({ request_id: requestId }).first('id')
+      return row?.id
+    })
+
+  it('lead from a request to its record and event, and back', async () => {
+    await using receiver = await startReceiver()
+    const { account, owner } = await newAccountOwner(app)
+    const api = app.as(account)
+    await api.post('/webhooks', { url: receiver.url, event_types: ['*'] })
+    const requestId = randomUUID()
+    const headers = { 'X-Request-Id': requestId }
+    const { id } = (await api.post('/participants', { full_name: 'Ada Lovelace' }, headers)).body
+    const requestPath = `/requests/${await findLogged(requestId)}`
+    const request = await owner.get(requestPath)
+    expect(pathOfLink(request.text, 'Ada Lovelace')).toBe(`/records/participants/${id}`)
+    const eventPath = pathOfLink(request.text, 'participant.created') ?? ''
+    expect(eventPath).toMatch(/^\/events\//)
+
+    const event = await owner.get(eventPath)
+    expect(event.text).toContain(`href="/console${requestPath}"`)
+    expect(mainText(event.text)).toContain('201 POST /public/v1/participants')
+    const [, deliveryPath = ''] =
+      /href="\/console(\/webhooks\/[^"]*deliveries[^"]*)"/.exec(event.text) ?? []
+    const delivery = await owner.get(deliveryPath)
+    expect(delivery.text).toContain(`href="/console${requestPath}"`)
+    expect(pathOfLink(delivery.text, 'Ada Lovelace')).toBe(`/records/participants/${id}`)
+    const record = await owner.get(`/records/participants/${id}`)
+    expect(pathOfLink(record.text, 'participant.created')).toBe(eventPath)
+
+    // Another request with the same ID, and an event of the console.
+    await api.delete(`/participants/${id}`, { 'X-Request-Id': randomUUID() })
+    const later = mainText((await owner.get(requestPath)).text)
+    expect(later).toContain(`Participant ${id.slice(-12)} , deleted`)
+    expect(later).not.toContain('participant.deleted')
+  })
+
+  it('lead from a batch to all its events', async () => {
+    const { account, owner } = await newAccountOwner(app)
+    const requestId = randomUUID()
+    const items = Array.from({ length: 8 }, (_, index) => ({
+      action: 'create',
+      data: { full_name: `Person ${index}` },
+    }))
+    const { status } = await app
+      .as(account)
+      .post('/participants/batch', { items }, { 'X-Request-Id': requestId })
+    expect(status).toBe(200)
+    await createParticipant(account, 'Of another request')
+    const { text } = await owner.get(`/requests/${await findLogged(requestId)}`)
+    const all = await owner.get(pathOfLink(text, 'see all') ?? 'no link')
+    expect(tableOf(all.text, 'Events')).toHaveLength(8)
+    expect(mainText(all.text)).toContain('Only events that POST /public/v1/participants/batch')
+    const stranger = (await newAccountOwner(app)).owner
+    const path = pathOfLink(text, 'see all') ?? ''
+    expect((await stranger.get(path)).status).toBe(404)
+    expect((await owner.get('/events?request=x')).status).toBe(404)
+  })
+
   it('lead from a delivery to its event and its record', async () => {
     await using receiver = await startReceiver()
     const admin = await newWebhookAdmin(app)

@@ -12,7 +12,7 @@ export interface EventQuery {
   errors: Errors
 }
 
-const FILTERS = ['type', 'id', 'since', 'until']
+const FILTERS = ['type', 'id', 'since', 'until', 'request']
 const types = Object.keys(eventTypes)
 export const typeChoices: Choice[] = types.map((type) => ({ value: type, label: type }))
 

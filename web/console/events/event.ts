@@ -49,6 +49,7 @@ import {
   isInProgress,
   withAttempts,
 } from '../webhooks/delivery-rows.ts'
+import { causeFacts } from './cause.ts'
 
 export const eventRoutes: Route[] = [
   get('/events/:event', isOwnerOrAdmin, eventPage),
@@ -87,12 +88,13 @@ async function eventFacts(visit: Visit, event: PublicEvent): Promise<Html> {
     ['Event ID', copyableId(event.id)],
     ['Event', html`<a href="/docs/events/${event.event_type}">${event.event_type}</a>`],
     ['Record', await recordLink(visit, event.resource)],
-    ['Caused by', await cause(visit, event)],
+    ['Caused by', await actorOf(visit, event)],
+    ...(await causeFacts(visit, event.id)),
     ['Created', timeElement(Date.parse(event.created_at), visit.now)],
   ])
 }
 
-async function cause({ scope, user }: Visit, { actor }: PublicEvent): Promise<Content> {
+async function actorOf({ scope, user }: Visit, { actor }: PublicEvent): Promise<Content> {
   if (!actor) return 'Not recorded'
   const { type, id, user_id: userId } = actor
   if (userId === null || id === null) return 'Muster'

@@ -5,8 +5,9 @@ import {
   deliveryStates,
   findDelivery,
 } from '../../../records/deliveries.ts'
-import { searchEvents } from '../../../records/event-search.ts'
+import { eventsOfRequest, searchEvents } from '../../../records/event-search.ts'
 import { type EventRow, findEvent } from '../../../records/events.ts'
+import { findRequest, type RequestEntry } from '../../../records/request-log.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { filterForm } from '../filter-form.ts'
 import { formStatus, hasErrors, selectField, textField } from '../form-fields.ts'
@@ -20,7 +21,7 @@ import {
   type Route,
   type Visit,
 } from '../page.ts'
-import { toListPage } from '../query.ts'
+import { parseId, toListPage } from '../query.ts'
 import { noun } from '../records/labels.ts'
 import { resourceOfType } from '../records/record-link.ts'
 import {
@@ -30,7 +31,17 @@ import {
   recordName,
 } from '../records/references.ts'
 import { canViewResource, nameField, resourcePath } from '../records/resources.ts'
-import { card, empty, pager, pill, shortId, table, timeElement, twoLines } from '../ui.ts'
+import {
+  buttonLink,
+  card,
+  empty,
+  pager,
+  pill,
+  shortId,
+  table,
+  timeElement,
+  twoLines,
+} from '../ui.ts'
 import { DELIVERY_STATES, deliveryPath } from '../webhooks/delivery-rows.ts'
 import { type EventQuery, eventsPath, readEventQuery, typeChoices } from './event-query.ts'
 
@@ -40,18 +51,40 @@ const EVENTS_PER_PAGE = 25
 
 async function eventsPage(visit: Visit): Promise<PageResult> {
   const query = readEventQuery(visit.query)
-  const { search, errors } = query
+  const { search, input, errors } = query
   const found = search.resourceId && (await findById(visit, search.resourceId))
   if (found) return found
+  const request = input.request === undefined ? undefined : await loadRequest(visit, input.request)
+  const ofRequest = request && eventsOfRequest(request)
   const rows = hasErrors(errors)
     ? []
-    : await searchEvents(visit.scope, { ...search, limit: EVENTS_PER_PAGE + 1 })
+    : await searchEvents(visit.scope, { ...search, ...ofRequest, limit: EVENTS_PER_PAGE + 1 })
   return {
     title: 'Events',
     lead: 'What happened to your records. Each subscribed webhook gets a delivery of each event.',
     status: formStatus(errors),
-    body: [filters(query), card('', await eventList(visit, query, rows))],
+    body: [
+      request ? requestNote(request) : filters(query),
+      card('', await eventList(visit, query, rows)),
+    ],
   } satisfies ConsolePage
+}
+
+/** Throws 404 if the log does not have the request. */
+async function loadRequest({ scope, ctx }: Visit, id: string): Promise<RequestEntry> {
+  const requestId = parseId(id) ?? ctx.throw(404)
+  return (await findRequest(scope, requestId)) ?? ctx.throw(404)
+}
+
+function requestNote({ id, method, path }: RequestEntry): Html {
+  return html`<p class="note quiet note-with-action">
+    <span>
+      Only events that
+      <a class="mono" href="/console/requests/${id}">${method} ${path.replace(/\?.*/s, '')}</a>
+      caused.
+    </span>
+    ${buttonLink('/events', 'Show all events', 'quiet')}
+  </p>`
 }
 
 /** Opens the event or the delivery with this ID. Undefined if there is none: then it is the ID of a

@@ -1,11 +1,12 @@
 /** The page of a record: its fields, the records that refer to it, and its history. */
 import { type Resource, resources } from '../../../generated/resources.ts'
+import type { AuditEntry } from '../../../records/audit-log.ts'
 import { listTrail } from '../../../records/trail.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { capital, count } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
-import { type ConsolePage, isOwner, type Visit } from '../page.ts'
+import { type ConsolePage, isOwner, isOwnerOrAdmin, type Visit } from '../page.ts'
 import { describeActor, describeChange, fieldLabels } from '../people/audit-entry.ts'
 import { buttonLink, card, empty, type Fact, facts, table, timeElement, twoLines } from '../ui.ts'
 import { shownName } from './amounts.ts'
@@ -197,6 +198,12 @@ async function relatedTable(
 
 const MAX_ENTRIES = 10
 
+function eventCell({ user }: Visit, { id, action }: AuditEntry): Html {
+  return isOwnerOrAdmin(user)
+    ? html`<a class="mono" href="/console/events/${id}">${action}</a>`
+    : html`<code>${action}</code>`
+}
+
 /** The entries of the record in the audit log. */
 async function historyCard(visit: Visit, id: string): Promise<Html> {
   const found = await listTrail(visit.scope, { targetId: id, limit: MAX_ENTRIES + 1 })
@@ -205,7 +212,7 @@ async function historyCard(visit: Visit, id: string): Promise<Html> {
     cells: [
       twoLines(describeChange(entry), fieldLabels(entry)),
       describeActor(entry),
-      entry.isEvent && twoLines(html`<code>${entry.action}</code>`, html`<code>${entry.id}</code>`),
+      entry.isEvent && eventCell(visit, entry),
       timeElement(entry.createdAt, visit.now),
     ],
   }))

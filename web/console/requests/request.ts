@@ -19,6 +19,7 @@ import { SHORT_MODULE_LABELS } from '../people/access-form.ts'
 import { withQuery } from '../query.ts'
 import { card, codeBlock, copyableId, type Fact, facts, note } from '../ui.ts'
 import { findHiddenModule, isQueryHidden, redactQuery } from './request-access.ts'
+import { requestLinks } from './request-links.ts'
 import { lookUpOperation, requestsTable } from './request-row.ts'
 
 export const requestRoutes: Route[] = [get('/requests/:request', isOwnerOrAdmin, requestPage)]
@@ -31,7 +32,7 @@ async function requestPage(visit: Visit): Promise<ConsolePage> {
   const request = redactQuery(visit.user, found)
   const { createdAt, user, apiKey } = request
   const view = parseRowView(query.get('row'))
-  const detail = view === 'closed' ? undefined : requestDetail(visit, request, view)
+  const detail = view === 'closed' ? undefined : await requestDetail(visit, request, view)
   return {
     title: requestTitle(request),
     lead: `${utc(createdAt)}, by ${user.fullName} with the key ${apiKey.name}`,
@@ -45,16 +46,16 @@ export function requestTitle({ operationId, method, path }: RequestEntry): strin
   return `${method} ${lookUpOperation(operationId)?.path ?? path.replace(/\?.*/, '')}`
 }
 
-function requestDetail(visit: Visit, request: RequestDetail, view: RowView): Html {
+async function requestDetail(visit: Visit, request: RequestDetail, view: RowView): Promise<Html> {
   const hiddenModule = findHiddenModule(visit.user, request.operationId)
   return html`<div class="request-detail">
-    ${requestFacts(request)}
+    ${requestFacts(request, await requestLinks(visit, request))}
     ${hiddenModule ? hiddenNote(hiddenModule) : bodiesOrNote(request, view)}
     ${curlSection(visit, request, view)}
   </div>`
 }
 
-function requestFacts(request: RequestDetail): Html {
+function requestFacts(request: RequestDetail, links: Fact[]): Html {
   const { requestId, operationId, method, path, user, apiKey, ip, createdAt, durationMs, repeats } =
     request
   const operation = lookUpOperation(operationId)
@@ -71,6 +72,7 @@ function requestFacts(request: RequestDetail): Html {
       html`<span class="mono">${method} ${path}</span>
         ${isPathCut(request) && html`<span class="muted">Truncated after 2 KiB.</span>`}`,
     ],
+    ...links,
     ['Time', `${utc(createdAt)}, ${duration(durationMs)}`],
     ['User', html`<a href="${filter({ user: user.id })}">${user.fullName}</a>`],
     [

@@ -11,6 +11,7 @@ import type { Webhook } from '../../../records/webhooks.ts'
 import { traceIdOf, traceparentOfDelivery } from '../../../webhooks/transport/traceparent.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { sum } from '../charts.ts'
+import { causeFacts } from '../events/cause.ts'
 import { type RowView, rowHeading } from '../expandable-row.ts'
 import { counted, duration } from '../format.ts'
 import { newFormKey } from '../idempotent-form.ts'
@@ -73,12 +74,13 @@ async function deliveryFacts(
   delivery: Delivery,
   body: Buffer | undefined,
 ): Promise<Html> {
-  const { id, eventType, createdAt, traceparent, bulkJobId } = delivery
+  const { id, eventId, eventType, createdAt, traceparent, bulkJobId } = delivery
   const record: RecordReference | undefined = body && JSON.parse(body.toString('utf8')).resource
   return facts([
     ['Delivery', copyableId(id)],
     ['Event', eventFact(delivery)],
     record !== undefined && eventType !== TEST_EVENT && ['Record', await recordLink(visit, record)],
+    ...(eventId === null ? [] : await causeFacts(visit, eventId)),
     bulkJobId !== null && [
       'Bulk job',
       html`<a href="/console/webhooks/jobs/${bulkJobId}">${shortId(bulkJobId)}</a>`,
