@@ -13,7 +13,7 @@ import {
 } from './audit-log.ts'
 import type { FieldChange } from './changes.ts'
 import type { Scope } from './database/scope.ts'
-import { type Condition, select } from './database/statements.ts'
+import { type Condition, inBatches, select } from './database/statements.ts'
 import type { NewEventRow } from './events.ts'
 
 const VERBS: readonly string[] = ['created', 'updated', 'deleted'] satisfies Verb[]
@@ -55,9 +55,9 @@ export async function* eachTrailEntry(
   }
 }
 
-/** The entries of records alone, newest first. */
-export async function listRecordEntries(scope: Scope, filter: AuditFilter): Promise<AuditEntry[]> {
-  const { kind, verb, afterId, beforeId, targetId, from, until, limit } = filter
+/** The entries of records alone, in no order. At least the newest ones up to the limit. */
+async function listRecordEntries(scope: Scope, filter: AuditFilter): Promise<AuditEntry[]> {
+  const { kind, verb, afterId, beforeId, targetId, from, until } = filter
   const types = CHANGE_TYPES.filter(
     (type) =>
       (kind === undefined || eventTypes[type].resourceType === kind) &&
@@ -73,35 +73,52 @@ export async function listRecordEntries(scope: Scope, filter: AuditFilter): Prom
   const ids = periodIds(filter)
   if (from !== undefined) add('id >= ? and created_at >= ?', ids.from, from)
   if (until !== undefined) add('id < ? and created_at < ?', ids.until, until)
-  const parts = (await actorConditions(scope, filter)) ?? typeConditions(filter, types)
-  add(`event_type in (${types.map(() => '?').join(', ')})`, ...types)
-  const direction = afterId ? 'asc' : 'desc'
-  // Each part reads its newest rows from an index. One condition with `or` would read all its rows.
+  const actors = await actorConditions(scope, filter)
+  const hasIndex = targetId !== undefined || (actors === undefined && !kind && !verb)
+  const byType = hasIndex
+    ? [{ sql: `event_type in (${types.map(() => '?').join(', ')})`, bindings: types }]
+    : types.map((type) => ({ sql: 'event_type = ?', bindings: [type] }))
+  const parts = (actors ?? [ALL]).flatMap((actor) => byType.map((type) => [actor, type]))
+  const batches = inBatches(parts, MAX_PARTS).map((some) =>
+    selectNewest(
+      scope,
+      some.map((part) => [...conditions, ...part]),
+      filter,
+    ),
+  )
+  return (await Promise.all(batches)).flat().map(fromRow)
+}
+
+/** SQLite accepts 500 parts in a statement, and 32,766 variables. */
+const MAX_PARTS = 400
+
+/** The newest rows that meet all conditions of a part, or the oldest ones after `afterId`. Each part reads
+ *  its rows from an index. One condition with `or` would read all matching rows. */
+function selectNewest(
+  { sql }: Scope,
+  parts: Condition[][],
+  { afterId, limit }: AuditFilter,
+): Promise<RecordEntryRow[]> {
+  const order = `order by id ${afterId ? 'asc' : 'desc'} limit ?`
   const statements = parts.map(
-    (part) =>
+    (conditions) =>
       `select * from (
          select ${COLUMNS} from events
-         where ${[...conditions, part].map(({ sql }) => sql).join(' and ')}
-         order by id ${direction} limit ?
+         where ${conditions.map((one) => one.sql).join(' and ')} ${order}
        ) as part`,
   )
-  const rows = await select<RecordEntryRow>(
-    scope.sql,
+  const bindings = parts.flatMap((conditions) => [
+    ...conditions.flatMap((one) => one.bindings),
+    limit,
+  ])
+  return select(
+    sql,
     `select found.*, users.full_name as user_name, api_keys.name as key_name
-     from (${statements.join(' union all ')}) as found
+     from (select * from (${statements.join(' union all ')}) as parts ${order}) as found
      left join users on users.account_id = found.account_id and users.id = found.user_id
-     left join api_keys on api_keys.account_id = found.account_id and api_keys.id = found.api_key_id
-     order by found.id ${direction} limit ?`,
-    [
-      ...parts.flatMap((part) => [
-        ...[...conditions, part].flatMap(({ bindings }) => bindings),
-        limit,
-      ]),
-      limit,
-    ],
+     left join api_keys on api_keys.account_id = found.account_id and api_keys.id = found.api_key_id`,
+    [...bindings, limit],
   )
-  if (afterId) rows.reverse()
-  return rows.map(fromRow)
 }
 
 const COLUMNS =
@@ -135,15 +152,6 @@ function fromRow(row: RecordEntryRow): AuditEntry {
   }
 }
 
-/** One condition for each type, if the filter leaves only some of them and nothing else selects rows. */
-function typeConditions({ kind, verb, targetId }: AuditFilter, types: EventType[]): Condition[] {
-  if (targetId || (kind === undefined && verb === undefined)) return [ALL]
-  return types.map((type) => ({ sql: 'event_type = ?', bindings: [type] }))
-}
-
-/** SQLite accepts 500 parts in a statement. */
-const MAX_ACTORS = 400
-
 /** One condition for each actor: the keys of a user have entries of their own. Undefined: the filter names no
  *  actor. */
 async function actorConditions(
@@ -155,12 +163,10 @@ async function actorConditions(
   if (userId === undefined)
     return apiKeyId ? [{ sql: `${isActor} = ?`, bindings: [apiKeyId] }] : undefined
   const actors = apiKeyId ? [apiKeyId] : [userId, ...(await listKeysOf(scope, userId))]
-  return actors
-    .slice(0, MAX_ACTORS)
-    .map((id) => ({ sql: `${isActor} = ? and user_id = ?`, bindings: [id, userId] }))
+  return actors.map((id) => ({ sql: `${isActor} = ? and user_id = ?`, bindings: [id, userId] }))
 }
 
-/** The keys that the user has or had, the newest first. Leaves out revoked keys that were never used. */
+/** The keys that the user has or had. Leaves out revoked keys that were never used. */
 async function listKeysOf(scope: Scope, userId: string): Promise<string[]> {
   const [own, passedOn] = await Promise.all([
     listApiKeys(scope, userId),
@@ -169,5 +175,5 @@ async function listKeysOf(scope: Scope, userId: string): Promise<string[]> {
   const used = own
     .filter(({ revokedAt, lastUsedAt }) => revokedAt === null || lastUsedAt !== null)
     .map(({ id }) => id)
-  return [...new Set([...used, ...passedOn])].sort().reverse()
+  return [...new Set([...used, ...passedOn])]
 }
