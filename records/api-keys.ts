@@ -68,14 +68,7 @@ export async function insertApiKey(
   key: NewApiKeyRecord,
   now: Date,
 ): Promise<string> {
-  const owner = await findUser(scope, key.userId)
-  if (owner?.status !== 'active')
-    throw new Refused('An API key must belong to an active user of the account.')
-  const { keys_per_user: most } = await findQuotas(scope, FIXED_DEFAULTS)
-  if ((await countActiveKeys(scope, key.userId)) >= most)
-    throw new Refused(
-      `A user can have at most ${countNoun(most, 'API key')}. Revoke one that you no longer need.`,
-    )
+  await findKeyOwner(scope, key.userId)
   const id = newId()
   await scope.insert('api_keys', {
     id,
@@ -88,6 +81,19 @@ export async function insertApiKey(
     updated_at: now.getTime(),
   })
   return id
+}
+
+/** The user. Throws `Refused` when the user cannot own a further key. */
+async function findKeyOwner(scope: Scope, userId: string): Promise<User> {
+  const owner = await findUser(scope, userId)
+  if (owner?.status !== 'active')
+    throw new Refused('An API key must belong to an active user of the account.')
+  const { keys_per_user: most } = await findQuotas(scope, FIXED_DEFAULTS)
+  if ((await countActiveKeys(scope, userId)) >= most)
+    throw new Refused(
+      `A user can have at most ${countNoun(most, 'API key')}. Revoke one that you no longer need.`,
+    )
+  return owner
 }
 
 function countActiveKeys(scope: Scope, userId: string): Promise<number> {
@@ -143,6 +149,23 @@ export async function updateApiKey(
     .where({ id: row.id })
     .update({ name, access_level, updated_at: now.getTime() })
   return fromRow(row)
+}
+
+/** Makes another user the owner. Takes effect with the next request. Throws `Refused` when the user cannot own
+ *  a further key. */
+export async function handOverApiKey(
+  scope: Scope,
+  id: string,
+  userId: string,
+  now: Date,
+): Promise<User> {
+  const owner = await findKeyOwner(scope, userId)
+  await scope
+    .rows('api_keys')
+    .where({ id })
+    .whereNull('revoked_at')
+    .update({ user_id: owner.id, updated_at: now.getTime() })
+  return owner
 }
 
 export interface OwnedApiKey extends ApiKey {

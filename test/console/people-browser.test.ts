@@ -47,8 +47,8 @@ describe('people in a browser', () => {
     await userVisit.page.goto(`${site.app.url}/console/me`)
     expect(await userVisit.page.getByRole('link', { name: 'API keys' }).count()).toBe(0)
 
+    await page.getByRole('link', { name: 'Deactivate' }).click()
     await page.getByRole('button', { name: 'Deactivate' }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Deactivate' }).click()
     await page.getByText('Jonas Weber is deactivated and signed out.').waitFor()
     await userVisit.page.reload()
     await userVisit.page.getByRole('heading', { name: 'Sign in' }).waitFor()

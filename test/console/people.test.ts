@@ -1,6 +1,7 @@
 /** The users of an account: their access, and their deactivation. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { sharedApp, type TestAccount } from '../helpers.ts'
+import { mainText } from './forms.ts'
 import {
   inEveryModule,
   NO_ACCESS,
@@ -123,6 +124,117 @@ describe('people', () => {
     expect((await guest.post('/sign-in', { email: person.email, password: PASSWORD })).status).toBe(
       303,
     )
+  })
+
+  /** A user with a Full Access key and a webhook. */
+  async function newIntegrator(fullName: string) {
+    const person = await newConsoleUser(app, account.accountId, {
+      fullName,
+      role: 'admin',
+      grants: ['webhooks'],
+      permissions: { finance: 'write' },
+    })
+    const key = await app.newKey(person)
+    const body = { url: 'https://example.com/hook', event_types: ['*'] }
+    const { id: webhookId } = (await app.as({ key }).post('/webhooks', body)).body
+    const [{ id: keyId }] = await app.db.read('api_keys').where({ user_id: person.userId })
+    return { ...person, key, keyId, webhookId, client: app.as({ key }) }
+  }
+
+  const actionsOn = async (targetId: string): Promise<unknown[]> =>
+    (await app.db.read('audit_log').where({ target_id: targetId }).orderBy('id')).map(
+      ({ action, details }) => [action, JSON.parse(details).changes],
+    )
+
+  it('demote: the form lists the keys and webhooks; those kept go on working', async () => {
+    const person = await newIntegrator('Ines Duarte')
+    const page = mainText((await owner.get(`/people/${person.userId}`)).text)
+    expect(page).toMatch(/API keys and webhooks .*Full Access, (?:last|never) used.*example\.com/)
+    await changeAccess(person.userId, { role: 'member' })
+    expect((await person.client.post('/tasks', { title: 'Still here' })).status).toBe(201)
+    expect((await person.client.get('/payments')).status).toBe(403)
+    expect(await actionsOn(person.keyId)).toEqual([])
+  })
+
+  it('demote, lower the key and disable the webhook: in one form, each with its entry', async () => {
+    const person = await newIntegrator('Ines Duarte')
+    const { text } = await changeAccess(person.userId, {
+      role: 'member',
+      [`key-${person.keyId}`]: 'read_only',
+      [`webhook-${person.webhookId}`]: 'disable',
+    })
+    expect(text).toContain('Access of Ines Duarte updated. 2 keys and webhooks changed.')
+    expect((await person.client.post('/tasks', { title: 'No more' })).status).toBe(403)
+    expect((await person.client.get('/tasks')).status).toBe(200)
+    expect(await actionsOn(person.keyId)).toEqual([
+      ['api_key.changed', { access_level: { from: 'full_access', to: 'read_only' } }],
+    ])
+    expect(await actionsOn(person.webhookId)).toEqual([
+      ['webhook.created', undefined],
+      ['webhook.disabled', undefined],
+    ])
+  })
+
+  it('deactivate: a key that is handed over works on with the permissions of its new owner', async () => {
+    const person = await newIntegrator('Ines Duarte')
+    const successor = await newConsoleUser(app, account.accountId, { fullName: 'Omar Haddad' })
+    const { id: before } = (await person.client.post('/tasks', { title: 'Before' })).body
+    const path = `/people/${person.userId}/deactivate`
+    expect(mainText((await owner.get(path)).text)).toMatch(/API keys and webhooks .*Hand over to/)
+    const other = await app.newKey(person)
+    const fields = { [`key-${person.keyId}`]: 'hand_over', new_owner: successor.userId }
+    expect((await owner.submit(path, fields)).text).toContain(
+      'Ines Duarte is deactivated and signed out. 1 key or webhook changed.',
+    )
+    expect((await app.as({ key: other }).get('/tasks')).status).toBe(401)
+    expect((await person.client.get('/me')).body.user.id).toBe(successor.userId)
+    expect((await person.client.get('/payments')).status).toBe(403)
+    expect(await actionsOn(person.keyId)).toEqual([
+      ['api_key.handed_over', { owner: { from: 'Ines Duarte', to: 'Omar Haddad' } }],
+    ])
+    // What the key did before stays with its former owner.
+    const { id: after } = (await person.client.post('/tasks', { title: 'After' })).body
+    for (const { userId, taskId } of [
+      { userId: person.userId, taskId: before },
+      { userId: successor.userId, taskId: after },
+    ]) {
+      const { text } = await owner.get(`/audit-log.ndjson?kind=task&user=${userId}`)
+      expect(text.trim().split('\n')).toEqual([expect.stringContaining(taskId)])
+    }
+  })
+
+  it('a key revoked in the form stays revoked after a reactivation', async () => {
+    const person = await newIntegrator('Ines Duarte')
+    const path = `/people/${person.userId}`
+    await owner.post(`${path}/deactivate`, { [`key-${person.keyId}`]: 'revoke' })
+    await owner.post(`${path}/reactivate`)
+    expect((await person.client.get('/tasks')).status).toBe(401)
+  })
+
+  it('no new owner, a new owner of another account, or keys of others: nothing changes', async () => {
+    const person = await newIntegrator('Ines Duarte')
+    const other = await newIntegrator('Omar Haddad')
+    const stranger = await app.newAccount()
+    const handOver = { [`key-${person.keyId}`]: 'hand_over' }
+    for (const fields of [
+      handOver,
+      { ...handOver, new_owner: 'x' },
+      { ...handOver, new_owner: stranger.userId },
+      { [`key-${person.keyId}`]: 'sell' },
+    ])
+      expect((await changeAccess(person.userId, fields)).text, JSON.stringify(fields)).toMatch(
+        /Choose who the keys|must belong to an active user|Choose what happens/,
+      )
+    await changeAccess(person.userId, {
+      ...{ grants: 'webhooks', finance: 'write' },
+      [`key-${other.keyId}`]: 'revoke',
+      [`webhook-${other.webhookId}`]: 'disable',
+    })
+    for (const { client, keyId, userId } of [person, other]) {
+      expect((await client.get('/me')).body.user.id).toBe(userId)
+      expect(await actionsOn(keyId)).toEqual([])
+    }
+    expect((await other.client.get(`/webhooks/${other.webhookId}`)).body.enabled).toBe(true)
   })
 
   it('an action that is sent twice: is logged once', async () => {

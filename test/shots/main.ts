@@ -139,6 +139,7 @@ function pagesOf({
     { name: 'people', path: '/console/people' },
     { name: 'people-invite', path: '/console/people/invite' },
     { name: 'person', path: `/console/people/${userId}` },
+    { name: 'person-deactivate', path: `/console/people/${userId}/deactivate` },
     { name: 'audit-log', path: '/console/audit-log' },
     { name: 'settings', path: '/console/settings' },
     { name: 'transfer', path: '/console/settings/transfer' },

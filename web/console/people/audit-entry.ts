@@ -134,6 +134,7 @@ const NOUNS: Record<string, string> = {
  *  `Link sent:` for `link_sent`. */
 const VERBS: Record<string, string> = {
   updated: 'Updated',
+  handed_over: 'Handed over',
   test_sent: 'Sent a test to',
   secret_revealed: 'Viewed the signing secret of',
   secret_prepared: 'Prepared a new signing secret of',

@@ -22,13 +22,7 @@ import {
 import { parseId, toListPage, withQuery } from '../query.ts'
 import { label } from '../records/labels.ts'
 import { buttonLink, card, empty, NO_VALUE, pager, table, timeElement, twoLines } from '../ui.ts'
-import {
-  changes,
-  describe,
-  describeActor,
-  loadRecordLinks,
-  type RecordLinks,
-} from './audit-entry.ts'
+import { changes, describe, loadRecordLinks, type RecordLinks } from './audit-entry.ts'
 import { auditLogCsv, auditLogNdjson } from './audit-log-file.ts'
 
 export const auditLogRoutes: Route[] = [
@@ -184,26 +178,31 @@ function entriesTable(entries: AuditEntry[], { now }: Visit, links: RecordLinks)
     id: `entry-${entry.id}`,
     cells: [
       twoLines(describe(entry, links), changes(entry)),
-      twoLines(
-        describeActor(entry),
-        entry.ip !== null && html`<span class="mono">${entry.ip}</span>`,
-      ),
-      requestLink(entry),
+      twoLines(entry.userName, entry.apiKey && `API key ${entry.apiKey.name}`),
+      origin(entry),
       twoLines(
         timeElement(entry.createdAt, now),
         html`<span class="nowrap">${utc(entry.createdAt)}</span>`,
       ),
     ],
   }))
-  return table('Audit log', ['What', 'Who and from where', 'Request', 'When'], rows)
+  return table('Audit log', ['What', 'Who', 'From', 'When'], rows)
+}
+
+/** The IP address, and the request. */
+function origin(entry: AuditEntry): Content {
+  return entry.ip === null
+    ? NO_VALUE
+    : twoLines(html`<span class="mono">${entry.ip}</span>`, requestLink(entry))
 }
 
 const SHOWN_CHARACTERS = 8
 
 /** A request with an API key links to the request log. */
 function requestLink({ requestId, apiKey }: AuditEntry): Content {
-  if (requestId === null) return NO_VALUE
+  if (requestId === null) return false
   const text = html`<code title="${requestId}">${requestId.slice(0, SHOWN_CHARACTERS)}</code>`
   const path = withQuery('/requests', { range: '30d', request: requestId })
-  return apiKey ? html`<a href="/console${path}">${text}</a>` : text
+  const link = apiKey ? html`<a href="/console${path}">${text}</a>` : text
+  return html`<span class="nowrap">Request ${link}</span>`
 }

@@ -2,7 +2,6 @@
 import { deactivateUser } from '../../../auth/deactivation.ts'
 import { invite } from '../../../auth/invitation.ts'
 import { Refused } from '../../../errors.ts'
-import { listApiKeys } from '../../../records/api-keys.ts'
 import { changesBetween } from '../../../records/audit-log.ts'
 import { deleteInvitation } from '../../../records/invitations.ts'
 import {
@@ -15,7 +14,7 @@ import {
   userTarget,
 } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { type Errors, form, formStatus, hasErrors } from '../form-fields.ts'
+import { type Errors, form, formPage, formStatus, hasErrors } from '../form-fields.ts'
 import { counted } from '../format.ts'
 import { ROLES } from '../layout.ts'
 import {
@@ -33,6 +32,7 @@ import {
   actionForm,
   actionRow,
   actionRows,
+  buttonLink,
   card,
   confirmButton,
   facts,
@@ -40,6 +40,12 @@ import {
 } from '../ui.ts'
 import { accessFields, flattenAccess, readAccess } from './access-form.ts'
 import { linkPage } from './invite.ts'
+import {
+  changeKeysAndWebhooks,
+  type KeysAndWebhooks,
+  keysAndWebhooksFields,
+  loadKeysAndWebhooks,
+} from './keys-and-webhooks.ts'
 import { CRUMBS, loadPerson, type Person, personStatus } from './person.ts'
 
 export const personRoutes: Route[] = [
@@ -48,17 +54,18 @@ export const personRoutes: Route[] = [
   post('/people/:user/link', isOwner, createLink),
   post('/people/:user/withdraw', isOwner, withdrawInvitation),
   post('/people/:user/link/withdraw', isOwner, withdrawPasswordLink),
+  get('/people/:user/deactivate', isOwner, deactivationPage),
   post('/people/:user/deactivate', isOwner, (visit) => switchStatus(visit, 'deactivated')),
   post('/people/:user/reactivate', isOwner, (visit) => switchStatus(visit, 'active')),
 ]
 
 async function personPage(visit: Visit, person: Person, errors: Errors = {}): Promise<ConsolePage> {
   const { scope, config } = visit
-  const [keys, rateLimit] = await Promise.all([
-    listApiKeys(scope, person.id),
+  const [owned, rateLimit] = await Promise.all([
+    loadKeysAndWebhooks(visit, person),
     findRateLimit(scope, person, config.quotas),
   ])
-  const activeKeys = keys.filter(({ revokedAt }) => revokedAt === null).length
+  const activeKeys = owned.keys.length
   const isOwnPage = person.role === 'owner'
   return {
     title: person.fullName,
@@ -68,7 +75,7 @@ async function personPage(visit: Visit, person: Person, errors: Errors = {}): Pr
     isNarrow: true,
     body: [
       card('', personFacts(person, { activeKeys, rateLimit }, visit.now)),
-      isOwnPage ? ownerCard() : accessCard(visit, person, errors),
+      isOwnPage ? ownerCard() : accessCard(visit, person, owned, errors),
       !isOwnPage && membershipCard(person, visit.now),
     ],
   }
@@ -116,12 +123,19 @@ function ownerCard(): Html {
   )
 }
 
-function accessCard({ form: input }: Visit, person: Person, errors: Errors): Html {
+function accessCard(visit: Visit, person: Person, owned: KeysAndWebhooks, errors: Errors): Html {
   const role = person.role === 'admin' ? ('admin' as const) : ('member' as const)
-  const access = hasErrors(errors) ? readAccess(input).access : { ...person, role }
+  const access = hasErrors(errors) ? readAccess(visit.form).access : { ...person, role }
   return card(
     'Access',
-    form({ to: `/people/${person.id}`, submit: 'Save', errors }, accessFields(access, errors)),
+    form({ to: `/people/${person.id}`, submit: 'Save', errors }, [
+      accessFields(access, errors),
+      keysAndWebhooksFields(
+        visit,
+        owned,
+        'Keys keep their access when the role changes: a Full Access key can still change records.',
+      ),
+    ]),
   )
 }
 
@@ -159,7 +173,7 @@ function membershipActions(person: Person, now: Date): Content[] {
       }),
     actionRow({
       text: 'Signs them out and disables their API keys. Their data stays.',
-      control: deactivateButton(person),
+      control: buttonLink(`/people/${id}/deactivate`, 'Deactivate', 'danger'),
     }),
   ]
 }
@@ -172,14 +186,23 @@ function withdrawButton({ id, fullName }: Person): Html {
   })
 }
 
-function deactivateButton({ id, fullName }: Person): Html {
-  return confirmButton('Deactivate', {
-    title: `Deactivate ${fullName}?`,
-    text:
-      'They are signed out everywhere, and their API keys are refused. ' +
-      'You can reactivate them later.',
-    body: actionForm({ to: `/people/${id}/deactivate`, label: 'Deactivate', style: 'danger' }),
-  })
+async function deactivationPage(visit: Visit): Promise<ConsolePage> {
+  const person = await loadPerson(visit)
+  const { id, fullName } = person
+  const to = `/people/${id}`
+  return formPage(
+    {
+      title: `Deactivate ${fullName}?`,
+      lead: 'They are signed out everywhere, and cannot sign in. You can reactivate them later.',
+      crumbs: [...CRUMBS, { label: fullName, to }],
+    },
+    { to: `${to}/deactivate`, submit: 'Deactivate', style: 'danger', cancel: to },
+    keysAndWebhooksFields(
+      visit,
+      await loadKeysAndWebhooks(visit, person),
+      'Keys that you keep are refused until you reactivate the user.',
+    ),
+  )
 }
 
 async function changeAccess(visit: Visit): Promise<PageResult> {
@@ -187,15 +210,22 @@ async function changeAccess(visit: Visit): Promise<PageResult> {
   const { access, errors } = readAccess(visit.form)
   // For the Account Owner, `updateAccess` refuses every change, whatever the fields contain.
   if (hasErrors(errors) && person.role !== 'owner') return personPage(visit, person, errors)
-  const isChanged = await visit.change(async (scope) => {
+  const texts = await visit.change(async (scope) => {
     const updated = await updateAccess(scope, person.id, access, visit.now)
     const changes =
       updated && changesBetween(flattenAccess(updated.before), flattenAccess(updated.after))
     if (changes) await visit.audit(scope, 'user.access_changed', userTarget(person), { changes })
-    return changes !== undefined
+    return [
+      changes ? `Access of ${person.fullName} updated.` : '',
+      changedText(await changeKeysAndWebhooks(visit, scope, person)),
+    ]
   })
-  const text = isChanged ? `Access of ${person.fullName} updated.` : 'No changes to save.'
+  const text = texts.filter(Boolean).join(' ') || 'No changes to save.'
   return redirect(`/people/${person.id}`, text)
+}
+
+function changedText(changes: number): string {
+  return changes === 0 ? '' : `${counted(changes, 'key or webhook', 'keys and webhooks')} changed.`
 }
 
 async function createLink(visit: Visit): Promise<PageResult> {
@@ -243,7 +273,7 @@ async function switchStatus(visit: Visit, status: User['status']): Promise<PageR
   const person = await loadPerson(visit)
   const { id, fullName } = person
   const isActive = status === 'active'
-  await visit.change(async (scope) => {
+  const changes = await visit.change(async (scope) => {
     const before = isActive
       ? await updateUserStatus(scope, id, status, visit.now)
       : await deactivateUser(scope, id, visit.now)
@@ -253,9 +283,10 @@ async function switchStatus(visit: Visit, status: User['status']): Promise<PageR
         isActive ? 'user.reactivated' : 'user.deactivated',
         userTarget(person),
       )
+    return isActive ? 0 : changeKeysAndWebhooks(visit, scope, person)
   })
   const text = isActive
     ? `${fullName} can sign in again, and their API keys work again.`
-    : `${fullName} is deactivated and signed out.`
-  return redirect(`/people/${id}`, text)
+    : `${fullName} is deactivated and signed out. ${changedText(changes)}`
+  return redirect(`/people/${id}`, text.trim())
 }
