@@ -48,6 +48,20 @@ describe('account pages in a browser', () => {
     expect([...old.troubles, ...next.troubles]).toEqual([])
   })
 
+  it('detect the time zone, and switch to UTC and back', async () => {
+    const person = await site.app.newAccount()
+    await using visited = await site.visit('/me', { person, timezoneId: 'Asia/Tokyo' })
+    const { page, troubles } = visited
+    await page.goto(`${site.app.url}/console/requests`)
+    await page.getByText('Times are in Asia/Tokyo.').waitFor()
+    const toUtc = page.getByRole('button', { name: 'Times in Asia/Tokyo. Change to UTC.' })
+    await toUtc.press('Enter')
+    await page.getByText('Times are in UTC.').waitFor()
+    await page.getByRole('button', { name: 'Times in UTC. Change to Asia/Tokyo.' }).press('Enter')
+    await page.getByText('Times are in Asia/Tokyo.').waitFor()
+    expect(troubles).toEqual([])
+  })
+
   // The pages are the same on both databases.
   it.runIf(inject('database') === 'sqlite')(
     'every page: readable on wide light and on narrow dark screens',

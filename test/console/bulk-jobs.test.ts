@@ -30,7 +30,7 @@ describe('bulk jobs', () => {
     })
     expect(wrong.status).toBe(422)
     expect(fieldErrors(wrong.text)).toEqual({
-      since: 'Enter a date and time in UTC, for example 2026-11-21T09:30.',
+      since: 'Enter a date and time, for example 2026-11-21T09:30.',
       rate: 'Enter a whole number from 1 to 500.',
     })
     expect(wrong.text).toContain('value="5000"')

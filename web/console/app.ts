@@ -3,6 +3,7 @@ import { METHODS } from 'node:http'
 import Router, { type RouterContext } from '@koa/router'
 import type { Context, Middleware } from 'koa'
 import { oneEachTurn } from '../../runtime/turns.ts'
+import { inZone } from '../shared/zone.ts'
 import { readConsoleAssets, sendConsoleAsset } from './assets.ts'
 import { assertSameOrigin } from './csrf.ts'
 import { toErrorResult } from './errors.ts'
@@ -16,6 +17,7 @@ import { routes } from './routes.ts'
 import type { ConsoleServices } from './services.ts'
 import { hasTls, newSessions } from './session.ts'
 import { newThrottles } from './throttles.ts'
+import { zoneOf, zoneOfForm } from './time-zone.ts'
 import { newGuestVisit, newVisit } from './visit.ts'
 
 export function consoleRoutes(services: ConsoleServices): Middleware {
@@ -42,14 +44,16 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
     if (!route.access(visitor.user, ctx.params)) ctx.throw(404)
     if (route.method === 'POST') await limitForms(ctx, visitor.user.id)
     const guestVisit = await readGuestVisit(route.takesFile ? undefined : MAX_FORM_BYTES)
-    const handle = async (mayLag?: true) =>
-      route.handle(newVisit(services, guestVisit, visitor, { ...route, mayLag }))
-    const result = handle(route.mayLag).catch((error) => {
-      // A standby may lack the record of the page.
-      if (route.mayLag && db.standby && error.status === 404) return handle()
-      throw error
+    return inZone(zoneOfForm(guestVisit), async () => {
+      const handle = async (mayLag?: true) =>
+        route.handle(newVisit(services, guestVisit, visitor, { ...route, mayLag }))
+      const result = handle(route.mayLag).catch((error) => {
+        // A standby may lack the record of the page.
+        if (route.mayLag && db.standby && error.status === 404) return handle()
+        throw error
+      })
+      return respond(ctx, responseServices, await result)
     })
-    return respond(ctx, responseServices, await result)
   }
 
   async function limitForms(ctx: Context, userId: string): Promise<void> {
@@ -57,16 +61,7 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
     if (tooOften) ctx.throw(429, { headers: { 'Retry-After': String(tooOften.retryAfterSeconds) } })
   }
 
-  const router = newRouter(serve)
-  const [serveRoute, refuseMethods] = [router.routes(), router.allowedMethods()]
-  const nextTurn = oneEachTurn()
-  return async (ctx, next) => {
-    if (ctx.path !== '/console' && !ctx.path.startsWith('/console/')) return next()
-    // Each request to the console begins in its own turn of the event loop, so that hundreds of
-    // sign-ins at once do not delay requests to the API.
-    await nextTurn()
-    ctx.set(HEADERS)
-    ctx.cookies.secure = hasTls(config)
+  async function serveInZone(ctx: Context): Promise<void> {
     try {
       if (ctx.path.startsWith('/console/assets/')) return await sendConsoleAsset(ctx, assets)
       assertSameOrigin(ctx, config.baseUrl)
@@ -81,6 +76,19 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
     } catch (error) {
       await respond(ctx, responseServices, toErrorResult(log, ctx, error))
     }
+  }
+
+  const router = newRouter(serve)
+  const [serveRoute, refuseMethods] = [router.routes(), router.allowedMethods()]
+  const nextTurn = oneEachTurn()
+  return async (ctx, next) => {
+    if (ctx.path !== '/console' && !ctx.path.startsWith('/console/')) return next()
+    // Each request to the console begins in its own turn of the event loop, so that hundreds of
+    // sign-ins at once do not delay requests to the API.
+    await nextTurn()
+    ctx.set(HEADERS)
+    ctx.cookies.secure = hasTls(config)
+    await inZone(zoneOf(ctx), () => serveInZone(ctx))
     if (ctx.method === 'POST' && db.standby) await storePosition(ctx, db.standby)
   }
 }

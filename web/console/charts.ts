@@ -1,8 +1,9 @@
 /** SVG charts. Horizontal positions and widths are in percent, because charts are as wide as their
  *  page. Vertical positions and heights are in pixels. */
 import { type Content, type Html, html } from '../shared/html.ts'
+import { toWallClock } from '../shared/zone.ts'
 import { DAY, MINUTE } from './client/times.js'
-import { count, formatDay, formatMoment, formatTimeOfDay } from './format.ts'
+import { count, formatDay, formatMoment, formatTimeOfDay, timeLabel } from './format.ts'
 import { numberColumn, table } from './ui.ts'
 
 type ChartTone = 'first' | 'second' | 'third'
@@ -161,7 +162,7 @@ function legend(series: Series[]): Html {
 /** A table of the buckets that are not zero. */
 function chartTable({ title, startsAt, bucketMs, series }: StackedBars): Html {
   const totals = totalsOf(series)
-  const columns = ['Time (UTC)', ...series.map(({ name }) => numberColumn(name))]
+  const columns = [timeLabel('Time'), ...series.map(({ name }) => numberColumn(name))]
   const rows = startsAt
     .map((start, index) => ({
       cells: [
@@ -249,7 +250,9 @@ function chooseLabels(startsAt: number[], bucketMs: number): { index: number; te
   const step =
     LABEL_STEPS.find((one) => one >= bucketMs && length / one <= MOST_LABELS) ?? wholeDays
   const labels: { index: number; text: string }[] = []
-  for (let at = Math.ceil(first / step) * step; at < first + length; at += step) {
+  const offsetMs = Date.parse(`${toWallClock(first)}Z`) - first
+  const firstLabel = Math.ceil((first + offsetMs) / step) * step - offsetMs
+  for (let at = firstLabel; at < first + length; at += step) {
     const index = Math.floor((at - first) / bucketMs)
     // Leave out a label at an edge of the chart: the edge would cut off half of it.
     if (index / startsAt.length > 0.02 && index / startsAt.length < 0.98)
@@ -260,7 +263,8 @@ function chooseLabels(startsAt: number[], bucketMs: number): { index: number; te
 
 /** `14:30`, or at midnight `21 Nov`. */
 function formatTimeOrDay(at: number): string {
-  return at % DAY === 0 ? formatDay(at) : formatTimeOfDay(at)
+  const time = formatTimeOfDay(at)
+  return time === '00:00' ? formatDay(at) : time
 }
 
 /** `21 Nov 14:30` for up to a minute, `21 Nov 14:00–14:15` for less than a day, and

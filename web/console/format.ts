@@ -1,28 +1,35 @@
 /** Formats times (in epoch milliseconds), durations, sizes and numbers. */
 import { LAST_BIN_FROM_MS } from '../../records/duration-bins.ts'
+import { currentZone, toWallClock, zoneName } from '../shared/zone.ts'
 
 export function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
-/** `2026-03-02 09:30:00 UTC`. */
-export function utc(at: number): string {
-  return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`
+/** `America/New York`. By default, the zone of the times on the page. */
+export const zoneTitle = (zone = currentZone()): string => zone.replaceAll('_', ' ')
+
+/** `From (Berlin)`: the label of a time without a zone. */
+export const timeLabel = (label: string): string => `${label} (${zoneTitle().split('/').at(-1)})`
+
+/** `2026-03-02 09:30:00 UTC`, like all times in the zone of the user. */
+export function absoluteTime(at: number): string {
+  return `${toWallClock(at).replace('T', ' ')} ${zoneName(at)}`
 }
 
 const DAYS = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
 
-/** `21 Nov`, in UTC. */
+/** `21 Nov`. */
 export function formatDay(at: number): string {
-  return DAYS.format(at)
+  return DAYS.format(Date.parse(`${toWallClock(at)}Z`))
 }
 
-/** `14:30`, in UTC. */
+/** `14:30`. */
 export function formatTimeOfDay(at: number): string {
-  return new Date(at).toISOString().slice(11, 16)
+  return toWallClock(at).slice(11, 16)
 }
 
-/** `21 Nov 14:30`, in UTC. */
+/** `21 Nov 14:30`. */
 export function formatMoment(at: number): string {
   return `${formatDay(at)} ${formatTimeOfDay(at)}`
 }

@@ -2,6 +2,7 @@
 import type { Notice } from '../../records/sessions.ts'
 import type { User } from '../../records/users.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
+import { currentZone } from '../shared/zone.ts'
 import { counted } from './format.ts'
 import { icon } from './icons.ts'
 import { hrefOf, type NavigationBadge, type NavigationItem, navigation } from './navigation.ts'
@@ -26,6 +27,7 @@ interface Frame {
   /** The URL path of the assets. */
   folder: string
   theme: Theme
+  zoneSwitch?: Html
   notice: Notice | null
   areDeliveriesPaused: boolean
   /** Webhooks that are failing, or that the service has disabled. */
@@ -47,7 +49,7 @@ export function layout(page: ConsolePage, frame: Frame): string {
   const chosenTheme = theme !== 'system' && html` data-theme="${theme}"`
   return `<!doctype html>\n${html`<html lang="en"${chosenTheme}>
     ${head(page.title, folder)}
-    <body${!visitor && html` class="guest"`}>
+    <body${!visitor && html` class="guest"`} data-zone="${currentZone()}">
       <a class="skip" href="#main">Skip to the content</a>
       ${page.listId && html`<a class="skip" href="#${page.listId}">Skip to the list</a>`}
       ${visitor ? side(frame, visitor) : guestHeader(folder)}
@@ -120,7 +122,7 @@ function troubleLink(webhooks: number): Html {
 }
 
 function side(
-  { path, theme, folder, troubledWebhookCount }: Frame,
+  { path, theme, folder, troubledWebhookCount, zoneSwitch }: Frame,
   { user, account }: { user: User; account: { name: string } },
 ): Html {
   return html`
@@ -150,6 +152,7 @@ function side(
             <small>${ROLES[user.role]}</small>
           </span>
         </a>
+        ${zoneSwitch}
         ${themeForm(theme)}
         <form method="post" action="/console/sign-out">
           <button class="icon-button" aria-label="Sign out">${icon('out')}</button>

@@ -13,7 +13,7 @@ import { listWebhooks, type Webhook, webhookName } from '../../records/webhooks.
 import { type Content, type Html, html } from '../shared/html.ts'
 import { limitMeter, sparkline, stackedBars, sum } from './charts.ts'
 import { firstSteps, gettingStarted } from './first-steps.ts'
-import { count, counted, percentileDuration } from './format.ts'
+import { count, counted, percentileDuration, zoneTitle } from './format.ts'
 import { reloadEvery } from './htmx.ts'
 import { icon } from './icons.ts'
 import { TROUBLED_WEBHOOKS_ID } from './navigation.ts'
@@ -54,7 +54,7 @@ async function overview(visit: Visit): Promise<ConsolePage> {
     return { title: 'Overview', lead: account.name, body: await recordCounts(visit) }
   return {
     title: 'Overview',
-    lead: `${account.name} in the last 24 hours. Times are in UTC.`,
+    lead: `${account.name} in the last 24 hours. Times are in ${zoneTitle()}.`,
     body: await lastDay(visit),
   }
 }

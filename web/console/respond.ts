@@ -14,6 +14,7 @@ import {
   type PageResult,
   type Redirect,
 } from './page.ts'
+import { zoneSwitch } from './time-zone.ts'
 
 interface ResponseServices {
   db: Db
@@ -60,6 +61,7 @@ async function sendPage(
     path: ctx.path.replace(/\/$/, ''),
     folder: assets.folder,
     theme: parseTheme(ctx.cookies.get('muster-theme')),
+    zoneSwitch: visitor && zoneSwitch(ctx),
     notice: showsNotice ? notice : null,
     areDeliveriesPaused: visitor !== undefined && (await areDeliveriesPaused(db)),
     troubledWebhookCount:

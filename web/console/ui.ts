@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { codeFrame } from '../shared/code-block.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import { relative, remaining } from './client/times.js'
-import { utc } from './format.ts'
+import { absoluteTime } from './format.ts'
 import { icon } from './icons.ts'
 
 type ButtonStyle = '' | 'primary' | 'danger' | 'quiet'
@@ -66,18 +66,18 @@ export function codeBlock(text: string, label: string, content: Content = text):
 /** Shown in place of a missing value. */
 export const NO_VALUE = html`<span class="muted">–</span>`
 
-/** A relative time, with the exact time in UTC as tooltip. */
+/** A relative time, with the exact time as tooltip. */
 export function timeElement(at: number | null, now: Date): Content {
   if (at === null) return html`<span class="muted">Never</span>`
   const iso = new Date(at).toISOString()
-  return html`<time datetime="${iso}" title="${utc(at)}">${relative(at - now.getTime())}</time>`
+  return html`<time datetime="${iso}" title="${absoluteTime(at)}">${relative(at - now.getTime())}</time>`
 }
 
 /** The time until `at`, counted down while the page is open. */
 export function countdownTo(at: number, now: Date): Html {
   const iso = new Date(at).toISOString()
   const text = remaining(at - now.getTime())
-  return html`<time datetime="${iso}" title="${utc(at)}" data-countdown>${text}</time>`
+  return html`<time datetime="${iso}" title="${absoluteTime(at)}" data-countdown>${text}</time>`
 }
 
 /** A surface with a title. `actions` are right of the title. */

@@ -1,4 +1,4 @@
-/** The profile of the signed-in user: name, email, password, sessions, theme. */
+/** The profile of the signed-in user: name, email, password, sessions, theme, time zone. */
 import { assertPassword, hashPassword } from '../../../auth/password.ts'
 import { describeDevice } from '../../../auth/session.ts'
 import { deleteInvitation } from '../../../records/invitations.ts'
@@ -42,6 +42,7 @@ import {
   type Visit,
 } from '../page.ts'
 import { formatGrants, MODULE_LABELS, PERMISSION_LABELS } from '../people/access-form.ts'
+import { zoneField } from '../time-zone.ts'
 import {
   actionForm,
   buttonLink,
@@ -106,6 +107,10 @@ async function mePage(visit: Visit, errors: Errors = {}): Promise<ConsolePage> {
       ),
       await sessionsCard(visit),
       card('Theme', themeForm(visit)),
+      card(
+        'Time zone',
+        form({ to: '/time-zone', submit: 'Apply', style: '' }, zoneField(visit.ctx)),
+      ),
       card('Your access', facts(accessFacts(visit))),
     ],
   }

@@ -1,4 +1,4 @@
-/** Sign-in, sign-out and the theme. */
+/** Sign-in, sign-out, the theme and the time zone. */
 import { deviceCookieValue, isKnownDevice } from '../../../auth/device-cookie.ts'
 import { verifyPassword, whileQueueHasRoom } from '../../../auth/password.ts'
 import type { TooOften } from '../../../auth/rate-limit.ts'
@@ -28,6 +28,7 @@ import {
   type Route,
 } from '../page.ts'
 import { refererPath, toConsolePath } from '../return-path.ts'
+import { chooseZone } from '../time-zone.ts'
 import { hiddenInput, note } from '../ui.ts'
 import { emailField } from './user-fields.ts'
 
@@ -38,6 +39,10 @@ export const signInRoutes: Route[] = [
   guestPost('/sign-in', signIn),
   guestPost('/sign-out', signOut),
   guestPost('/theme', chooseTheme),
+  guestPost('/time-zone', (visit) => {
+    chooseZone(visit)
+    return { to: refererPath(visit.ctx) }
+  }),
 ]
 
 const YEAR_MS = 365 * 86_400_000

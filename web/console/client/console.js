@@ -7,6 +7,11 @@ import { relative, remaining } from './times.js'
 
 document.documentElement.classList.add('js')
 
+// The next page shows its times in the time zone of this browser: see time-zone.ts.
+const { timeZone } = Intl.DateTimeFormat().resolvedOptions()
+// biome-ignore lint/suspicious/noDocumentCookie: plain HTTP has no Cookie Store API.
+document.cookie = `muster-detected-zone=${timeZone}; path=/; max-age=31536000; samesite=lax`
+
 document.addEventListener('click', async (event) => {
   const button = event.target.closest?.('[data-copy]')
   if (!button) return

@@ -27,8 +27,11 @@ const STALE_AFTER_MS = 30_000
 let updatedAt = Date.now()
 
 function showStale(reason) {
-  const time = new Date(updatedAt).toISOString().slice(11, 19)
-  document.getElementById('stale').textContent = `${reason} Last update: ${time} UTC.`
+  const timeZone = document.body.dataset.zone
+  const digits = { hour: '2-digit', minute: '2-digit', second: '2-digit' }
+  const format = { ...digits, timeZone, timeZoneName: 'short' }
+  const time = new Date(updatedAt).toLocaleTimeString('en-GB', format)
+  document.getElementById('stale').textContent = `${reason} Last update: ${time}.`
 }
 
 document.addEventListener('htmx:after:request', ({ detail: { ctx } }) => {

@@ -9,7 +9,7 @@ import { findUser } from '../../../records/users.ts'
 import { findWebhookNames, listWebhooks, type Webhook } from '../../../records/webhooks.ts'
 import { commandDelivery, type DeliveryCommand } from '../../../webhooks/webhook-changes.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { counted, duration, utc } from '../format.ts'
+import { absoluteTime, counted, duration } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import { commandOnce, newFormKey } from '../idempotent-form.ts'
 import { jsonBlock } from '../json-block.ts'
@@ -72,7 +72,7 @@ async function eventPage(visit: Visit): Promise<ConsolePage> {
   const canView = resource !== undefined && canViewResource(visit.user, resource)
   return {
     title: event.event_type,
-    lead: utc(Date.parse(event.created_at)),
+    lead: absoluteTime(Date.parse(event.created_at)),
     crumbs: [{ label: 'Events', to: '/events' }],
     body: [
       card('', await eventFacts(visit, event)),

@@ -11,7 +11,7 @@ import { findRequest, type RequestEntry } from '../../../records/request-log.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { filterForm } from '../filter-form.ts'
 import { formStatus, hasErrors, selectField, textField } from '../form-fields.ts'
-import { capital, count } from '../format.ts'
+import { capital, count, timeLabel } from '../format.ts'
 import {
   type ConsolePage,
   getFromStandby,
@@ -102,8 +102,8 @@ function filters({ input, errors }: EventQuery): Html {
     fields: [
       textField({ ...field('id', 'Record, event or delivery ID'), maxLength: 100 }),
       selectField({ ...field('type', 'Event'), none: 'All', choices: typeChoices }),
-      textField({ ...field('since', 'From (UTC)'), type: 'datetime-local' }),
-      textField({ ...field('until', 'Until (UTC)'), type: 'datetime-local' }),
+      textField({ ...field('since', timeLabel('From')), type: 'datetime-local' }),
+      textField({ ...field('until', timeLabel('Until')), type: 'datetime-local' }),
     ],
     clear: Object.keys(input).length > 0 && '/events',
   })

@@ -4,7 +4,7 @@ import { type Resource, resources } from '../../../generated/resources.ts'
 import type { AuditEntry } from '../../../records/audit-log.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { ACCESS_LEVELS } from '../account/api-key-parts.ts'
-import { counted, utc } from '../format.ts'
+import { absoluteTime, counted } from '../format.ts'
 import { icon } from '../icons.ts'
 import { ROLES } from '../layout.ts'
 import type { Visit } from '../page.ts'
@@ -109,7 +109,7 @@ const DESCRIBERS: Record<string, Describer> = {
 const describeDisabling: Describer = (entry) => {
   const { failing_since: since } = entry.details
   if (typeof since !== 'string') return describeByName(entry)
-  return html`${describeByName(entry)}: no attempt succeeded since ${utc(Date.parse(since))}`
+  return html`${describeByName(entry)}: no attempt succeeded since ${absoluteTime(Date.parse(since))}`
 }
 
 /** For example `437 participants`. */

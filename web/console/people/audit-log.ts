@@ -9,7 +9,7 @@ import { type Content, type Html, html } from '../../shared/html.ts'
 import { keyChoices } from '../account/api-key-parts.ts'
 import { filterForm } from '../filter-form.ts'
 import { type Choice, selectField, textField } from '../form-fields.ts'
-import { counted, utc } from '../format.ts'
+import { absoluteTime, counted, timeLabel } from '../format.ts'
 import { replace } from '../htmx.ts'
 import {
   type ConsolePage,
@@ -149,8 +149,8 @@ async function filters({ query, scope }: Visit): Promise<Html> {
       fields: [
         select('key', 'API key', 'Any', keys),
         text('target', 'ID of a record, key, webhook or person', 'text'),
-        text('from', 'From (UTC)', 'datetime-local'),
-        text('until', 'Until (UTC)', 'datetime-local'),
+        text('from', timeLabel('From'), 'datetime-local'),
+        text('until', timeLabel('Until'), 'datetime-local'),
       ],
     },
   })
@@ -182,7 +182,7 @@ function entriesTable(entries: AuditEntry[], { now }: Visit, links: RecordLinks)
       origin(entry),
       twoLines(
         timeElement(entry.createdAt, now),
-        html`<span class="nowrap">${utc(entry.createdAt)}</span>`,
+        html`<span class="nowrap">${absoluteTime(entry.createdAt)}</span>`,
       ),
     ],
   }))

@@ -23,7 +23,7 @@ import {
   textField,
   typedFields,
 } from '../form-fields.ts'
-import { utc } from '../format.ts'
+import { absoluteTime } from '../format.ts'
 import {
   type ConsolePage,
   get,
@@ -131,7 +131,7 @@ export function linkPage(
         'Copy it now. You won’t see it again. Anyone with the link can sign in as this user.',
       ),
       codeBlock(`${config.baseUrl}/console/invitation/${token}`, 'link'),
-      html`<p class="muted">It works once, until ${utc(expiresAt)}. ${hint}</p>
+      html`<p class="muted">It works once, until ${absoluteTime(expiresAt)}. ${hint}</p>
         <p>${buttonLink('/people', 'Done', 'primary')}</p>`,
     ]),
   }

@@ -1,7 +1,7 @@
 /** Renders the values of records. */
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { bytes, count, utc } from '../format.ts'
+import { absoluteTime, bytes, count } from '../format.ts'
 import { jsonBlock } from '../json-block.ts'
 import { copyableId, facts, NO_VALUE, pill, type Tone, table, timeElement } from '../ui.ts'
 import { amountOf, currencyName, hasCurrencies } from './amounts.ts'
@@ -109,7 +109,7 @@ export function toText(value: unknown): string {
 
 function exactTime(value: string, now: Date): Content {
   const at = Date.parse(value)
-  return html`${utc(at)} <span class="muted">(${timeElement(at, now)})</span>`
+  return html`${absoluteTime(at)} <span class="muted">(${timeElement(at, now)})</span>`
 }
 
 function objectValue(

@@ -1,6 +1,8 @@
 /** Label, hint, value, errors and buttons of a field. */
+
 import { type Content, type Html, html } from '../../shared/html.ts'
 import type { FieldOptions } from '../form-fields.ts'
+import { zoneTitle } from '../format.ts'
 import { replace } from '../htmx.ts'
 import { withCode } from '../ui.ts'
 import { hasCurrencies, shownName } from './amounts.ts'
@@ -38,7 +40,7 @@ export function fieldHint(field: FormField, context: ControlContext): Content {
   const { description, maxLength, minimum, maximum } = explainsItself ? {} : schema
   const sentences = [
     field.hint ?? description,
-    kind === 'time' && 'In UTC.',
+    kind === 'time' && `In ${zoneTitle()}.`,
     (kind === 'lines' || kind === 'scalars') && 'One per line.',
     kind === 'text' &&
       maxLength !== undefined &&

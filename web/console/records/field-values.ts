@@ -1,6 +1,8 @@
 /** Conversions between the texts of a form and the values of the contract. */
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { convertParameter } from '../../../validation.ts'
+import { parseDateTimeInput } from '../../shared/date-time-input.ts'
+import { fromWallClock, toWallClock } from '../../shared/zone.ts'
 import { type Draft, kindName, withLineFeeds } from './draft.ts'
 import type { FormField, ReadContext } from './field.ts'
 
@@ -52,19 +54,23 @@ export function toNumber(text: string, { type }: Schema): unknown {
 }
 
 /** The value of a `datetime-local` input. */
-const DATE_TIME_LOCAL = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2})(:\d{2}(?:\.\d{1,3})?)?$/
+const DATE_TIME_LOCAL = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?$/
 
-/** An ISO 8601 time as the value of a `datetime-local` input: in UTC, without seconds or
- *  milliseconds that are 0. Returns any other text unchanged. */
+/** An ISO 8601 time as the value of a `datetime-local` input: without seconds or milliseconds that
+ *  are 0. Returns any other text unchanged, and a time of the hour that the clocks show twice when
+ *  they go back: the input could mean either. */
 export function toLocal(time: string): string {
-  const at = new Date(time)
-  return Number.isNaN(at.getTime()) ? time : at.toISOString().replace(/(:00)?\.000Z$|Z$/, '')
+  const at = Date.parse(time)
+  if (Number.isNaN(at)) return time
+  const text = `${toWallClock(at)}${new Date(at).toISOString().slice(19, 23)}`
+  return fromWallClock(text) === at ? text.replace(/(:00)?\.000$/, '') : time
 }
 
-/** The value of a `datetime-local` input as an ISO 8601 time. Returns any other text unchanged. */
+/** The value of a `datetime-local` input as an ISO 8601 time. Returns any other text unchanged, and
+ *  a day that does not exist, which the contract then rejects. */
 export function toInstant(text: string): string {
-  const [, upToMinute, seconds = ':00'] = DATE_TIME_LOCAL.exec(text) ?? []
-  return upToMinute === undefined ? text : `${upToMinute}${seconds}Z`
+  const at = DATE_TIME_LOCAL.test(text) ? parseDateTimeInput(text) : undefined
+  return at === undefined ? text : new Date(at).toISOString().replace('.000Z', 'Z')
 }
 
 /** Whether a `datetime-local` input can show the text. */

@@ -7,7 +7,7 @@ import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { filterForm } from '../filter-form.ts'
 import { addChoice, type FieldOptions, selectField, textField } from '../form-fields.ts'
-import { capital, utc } from '../format.ts'
+import { absoluteTime, capital, timeLabel } from '../format.ts'
 import { hiddenInput, shortId } from '../ui.ts'
 import { shownName } from './amounts.ts'
 import { combobox } from './combobox.ts'
@@ -110,7 +110,7 @@ function filterField({ name, description, schema }: Filter, context: FilterConte
     case 'time':
       return timeField({
         ...common,
-        label: html`${label(name)} <small>UTC</small>`,
+        label: timeLabel(label(name)),
         value: toLocal(value),
       })
     case 'reference':
@@ -208,7 +208,7 @@ function chipText(name: string, schema: Schema, value: string, known: KnownRecor
   const choice = optionsOf(schema.items ?? schema).find((one) => one.value === value)
   if (choice) return String(choice.label)
   if (schema.format === 'date-time' && !Number.isNaN(Date.parse(value)))
-    return utc(Date.parse(value))
+    return absoluteTime(Date.parse(value))
   const ids = name === 'id' ? value.split(',') : []
   return ids.length > 1 ? `${ids.length} selected` : value
 }

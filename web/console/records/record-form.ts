@@ -2,6 +2,7 @@
 import { validate as isUuid } from 'uuid'
 import { type Html, html } from '../../shared/html.ts'
 import { type Errors, formNote } from '../form-fields.ts'
+import { zoneInput } from '../time-zone.ts'
 import { button, buttonLink, hiddenInput, note } from '../ui.ts'
 import { formLabel } from './control-parts.ts'
 import { control } from './controls.ts'
@@ -28,6 +29,7 @@ export function recordForm(form: RecordForm): Html {
     ${formNote(errors, problem)}
     ${form.notice !== undefined && note('warn', form.notice)}
     ${Object.entries(hidden).map(([name, value]) => hiddenInput(name, value))}
+    ${zoneInput()}
     ${withAmounts(fields).map((group) => fieldGroup(group, { ...form, errors }))}
     <div class="form-actions">
       ${button(submit, 'primary')}

@@ -1,10 +1,13 @@
 /** The filter form above the list of API requests. */
+
 import { operations } from '../../../generated/operations.ts'
 import { listUsers } from '../../../records/users.ts'
+import { shownInInput } from '../../shared/date-time-input.ts'
 import type { Html } from '../../shared/html.ts'
 import { keyChoices } from '../account/api-key-parts.ts'
 import { filterForm } from '../filter-form.ts'
 import { addChoice, type Choice, selectField, textField } from '../form-fields.ts'
+import { timeLabel } from '../format.ts'
 import type { Visit } from '../page.ts'
 import {
   conditions,
@@ -37,8 +40,8 @@ export async function requestFilters({ scope }: Visit, query: RequestQuery): Pro
         textFilter(query, 'ip', 'IP address'),
         textFilter(query, 'request', 'Request ID'),
         textFilter(query, 'duration', 'Slower than (ms)'),
-        timeFilter(query, 'from', 'From (UTC)'),
-        timeFilter(query, 'until', 'Until (UTC)'),
+        timeFilter(query, 'from', timeLabel('From')),
+        timeFilter(query, 'until', timeLabel('Until')),
       ],
     },
   })
@@ -58,7 +61,9 @@ function textFilter(
 
 /** An invalid value gets a text input, because a `datetime-local` input would drop it. */
 function timeFilter(query: RequestQuery, name: string, label: string): Html {
-  return textFilter(query, name, label, query.errors[name] ? 'text' : 'datetime-local')
+  const { input, errors } = query
+  const shown = { ...query, input: { ...input, [name]: shownInInput(input[name] ?? '') } }
+  return textFilter(shown, name, label, errors[name] ? 'text' : 'datetime-local')
 }
 
 function selectFilter(query: RequestQuery, name: string, label: string, options: Choice[]): Html {

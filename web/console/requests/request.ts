@@ -12,7 +12,7 @@ import { apiCurlCommand } from '../../shared/curl.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { BASH_NOTE, needsBash } from '../../shared/shell.ts'
 import { parseRowView, type RowView, rowHeading } from '../expandable-row.ts'
-import { bytes, counted, duration, utc } from '../format.ts'
+import { absoluteTime, bytes, counted, duration } from '../format.ts'
 import { isJson, jsonBlock } from '../json-block.ts'
 import { type ConsolePage, get, isOwnerOrAdmin, type Route, type Visit } from '../page.ts'
 import { SHORT_MODULE_LABELS } from '../people/access-form.ts'
@@ -35,7 +35,7 @@ async function requestPage(visit: Visit): Promise<ConsolePage> {
   const detail = view === 'closed' ? undefined : await requestDetail(visit, request, view)
   return {
     title: requestTitle(request),
-    lead: `${utc(createdAt)}, by ${user.fullName} with the key ${apiKey.name}`,
+    lead: `${absoluteTime(createdAt)}, by ${user.fullName} with the key ${apiKey.name}`,
     crumbs: [{ label: 'API requests', to: '/requests' }],
     body: card('', requestsTable(visit.now, [{ request, view, detail }])),
   }
@@ -73,7 +73,7 @@ function requestFacts(request: RequestDetail, links: Fact[]): Html {
         ${isPathCut(request) && html`<span class="muted">Truncated after 2 KiB.</span>`}`,
     ],
     ...links,
-    ['Time', `${utc(createdAt)}, ${duration(durationMs)}`],
+    ['Time', `${absoluteTime(createdAt)}, ${duration(durationMs)}`],
     ['User', html`<a href="${filter({ user: user.id })}">${user.fullName}</a>`],
     [
       'API key',

@@ -13,10 +13,10 @@ import {
   type RequestEntry,
   type RequestFilter,
 } from '../../../records/request-log.ts'
-import { toDateTimeInput } from '../../shared/date-time-input.ts'
+import { toLinkTime } from '../../shared/date-time-input.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { formStatus, hasErrors } from '../form-fields.ts'
-import { count, counted, utc } from '../format.ts'
+import { absoluteTime, count, counted, zoneTitle } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import { getFromStandby, isOwnerOrAdmin, type PageResult, type Route, type Visit } from '../page.ts'
 import { type ListPage, toListPage } from '../query.ts'
@@ -53,7 +53,7 @@ async function requestsPage(visit: Visit): Promise<PageResult> {
   const isValid = !hasErrors(query.errors)
   return {
     title: 'API requests',
-    lead: `${periodTitle(query)}. Times are in UTC.`,
+    lead: `${periodTitle(query)}. Times are in ${zoneTitle()}.`,
     actions: rangeTabs(query),
     listId: 'list',
     status: formStatus(query.errors),
@@ -68,8 +68,8 @@ async function requestsPage(visit: Visit): Promise<PageResult> {
 function periodTitle({ range, filter }: RequestQuery): string {
   if (range) return ranges[range].title
   return filter.until === null
-    ? `Since ${utc(filter.from)}`
-    : `From ${utc(filter.from)} to ${utc(filter.until)}`
+    ? `Since ${absoluteTime(filter.from)}`
+    : `From ${absoluteTime(filter.from)} to ${absoluteTime(filter.until)}`
 }
 
 function rangeTabs({ range, input }: RequestQuery): Html {
@@ -162,13 +162,13 @@ const OMITTED_NOTE = note(
 function limitNote({ filter, input }: RequestQuery, from: number): Html {
   const earlierPath = requestsPath(input, {
     range: '',
-    from: toDateTimeInput(filter.from),
-    until: toDateTimeInput(from),
+    from: toLinkTime(filter.from),
+    until: toLinkTime(from),
   })
   return note(
     'busy',
     html`This period has too many requests to search at once. Showing
-      the newest ${count(MAX_SEARCHED_REQUESTS)}, since ${utc(from)}.
+      the newest ${count(MAX_SEARCHED_REQUESTS)}, since ${absoluteTime(from)}.
       <a href="/console${earlierPath}">Search earlier requests</a>`,
   )
 }

@@ -7,7 +7,7 @@ import { findEvent } from '../../../records/events.ts'
 import { findByRequestId, findRequest } from '../../../records/request-log.ts'
 import { findUser } from '../../../records/users.ts'
 import { findWebhook, findWebhookNames, webhookName } from '../../../records/webhooks.ts'
-import { capital, utc } from '../format.ts'
+import { absoluteTime, capital } from '../format.ts'
 import { isOwner, isOwnerOrAdmin, type Visit } from '../page.ts'
 import { noun } from '../records/labels.ts'
 import { findRecord, recordName } from '../records/references.ts'
@@ -47,7 +47,14 @@ const findRequests: LookUp = async ({ scope }, id) => {
   const request = (await findRequest(scope, id)) ?? (await findByRequestId(scope, id))
   if (!request) return []
   const title = `${request.status} ${requestTitle(request)}`
-  return [{ to: `/requests/${request.id}`, title, detail: utc(request.createdAt), kind: 'Request' }]
+  return [
+    {
+      to: `/requests/${request.id}`,
+      title,
+      detail: absoluteTime(request.createdAt),
+      kind: 'Request',
+    },
+  ]
 }
 
 const MAX_DELIVERIES = 8

@@ -11,7 +11,7 @@ import { findUser } from '../../../records/users.ts'
 import { findWebhook, findWebhookNames } from '../../../records/webhooks.ts'
 import { changeJob, type JobCommand } from '../../../webhooks/webhook-changes.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { count, counted, utc } from '../format.ts'
+import { absoluteTime, count, counted } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import {
   type ConsolePage,
@@ -162,7 +162,7 @@ async function jobFacts(visit: Visit, job: BulkJob): Promise<Html> {
       'Events',
       eventTypes === null ? 'All' : html`<span class="event-chips">${eventTypes.map(code)}</span>`,
     ],
-    kind !== 'retry_waiting' && ['Period', `${utc(since)} to ${utc(until)}`],
+    kind !== 'retry_waiting' && ['Period', `${absoluteTime(since)} to ${absoluteTime(until)}`],
     ['Rate', `At most ${rate} per second`],
     ['Started', html`${timeElement(createdAt, now)} by ${creator?.fullName ?? 'the CLI'}`],
     endedAt !== null && ['Ended', timeElement(endedAt, now)],

@@ -12,10 +12,10 @@ import {
   selectWaitingDeliveries,
 } from '../../../webhooks/bulk.ts'
 import { startJob } from '../../../webhooks/webhook-changes.ts'
-import { DATE_TIME_ERROR, toDateTimeInput } from '../../shared/date-time-input.ts'
+import { DATE_TIME_ERROR, shownInInput, toDateTimeInput } from '../../shared/date-time-input.ts'
 import { type Content, html } from '../../shared/html.ts'
 import { type Errors, hasErrors, selectField, textField } from '../form-fields.ts'
-import { counted, utc } from '../format.ts'
+import { absoluteTime, counted, timeLabel } from '../format.ts'
 import { replace } from '../htmx.ts'
 import {
   AlreadyCreated,
@@ -34,6 +34,7 @@ import {
   redirect,
   type Visit,
 } from '../page.ts'
+import { zoneInput } from '../time-zone.ts'
 import { button, buttonLink, card, note } from '../ui.ts'
 import { BULK_KINDS, roughDuration } from './bulk-kinds.ts'
 import { loggedTypes, readPeriod, typeChoices } from './log-query.ts'
@@ -68,8 +69,8 @@ function readBulkForm(
   const dayAgo = new Date(now.getTime() - DAY_MS)
   const defaultSince = kind === 'retry_failed' ? toDateTimeInput(dayAgo.getTime()) : ''
   const input = {
-    since: typed.get('since')?.trim() ?? defaultSince,
-    until: typed.get('until')?.trim() ?? '',
+    since: shownInInput(typed.get('since')?.trim() ?? defaultSince),
+    until: shownInInput(typed.get('until')?.trim() ?? ''),
     type: typed.get('type') ?? '',
     rate: typed.get('rate')?.trim() || String(DEFAULT_RATE),
   }
@@ -131,6 +132,7 @@ async function bulkPage(
       card(
         '',
         html`<form class="form" method="get" action="${url}" novalidate ${countOnChange}>
+          ${zoneInput()}
           ${problem !== undefined && note('bad', problem)}
           ${bulkFields(webhook, kind, form.input, errors)}
           <div id="preview" aria-live="polite">${previewContent}</div>
@@ -157,13 +159,13 @@ function bulkFields(
   errors: Errors,
 ): Content {
   const isOptional = isSinceOptional(webhook, kind)
-  const disabledAt = utc(webhook.disabledAt ?? 0).slice(0, 16)
+  const disabledAt = absoluteTime(webhook.disabledAt ?? 0).slice(0, 16)
   return [
     kind !== 'retry_waiting' &&
       html`<div class="two-fields">
       ${textField({
         name: 'since',
-        label: 'From (UTC)',
+        label: timeLabel('From'),
         hint: isOptional && `Default: ${disabledAt}, when the webhook was disabled.`,
         type: 'datetime-local',
         value: input.since,
@@ -172,7 +174,7 @@ function bulkFields(
       })}
       ${textField({
         name: 'until',
-        label: 'Until (UTC)',
+        label: timeLabel('Until'),
         hint: isOptional && 'Default: now.',
         type: 'datetime-local',
         value: input.until,

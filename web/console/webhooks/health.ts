@@ -9,6 +9,7 @@ import {
 import { DAY_MS } from '../../../records/time-units.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { zoneName } from '../../shared/zone.ts'
 import { type Series, smallBars, sum } from '../charts.ts'
 import { count, counted, formatDay, formatMoment } from '../format.ts'
 import { canManageWebhooks, type Visit } from '../page.ts'
@@ -119,9 +120,9 @@ function failureName(attempt: NonNullable<WebhookHealth['lastAttempt']>): Conten
   return FAILURE_NAMES[attempt.outcome] ?? attemptResult(attempt)
 }
 
-/** `21 Nov 14:30 UTC`. */
+/** `21 Nov 14:30 CET`. */
 function moment(at: number | null): Content {
-  return at !== null && html`<span class="nowrap">${formatMoment(at)} UTC</span>`
+  return at !== null && html`<span class="nowrap">${formatMoment(at)} ${zoneName(at)}</span>`
 }
 
 function waitingText(undelivered: Undelivered): string {

@@ -4,10 +4,11 @@ import { deliveryStates } from '../../../records/deliveries.ts'
 import { type FoundDeliveries, searchDeliveries } from '../../../records/delivery-search.ts'
 import type { WebhookHealth } from '../../../records/reports/webhook-health.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
+import { shownInInput } from '../../shared/date-time-input.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { filterForm } from '../filter-form.ts'
 import { formStatus, hasErrors, selectField, textField } from '../form-fields.ts'
-import { percentileDuration } from '../format.ts'
+import { percentileDuration, timeLabel } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import { TROUBLED_WEBHOOKS_ID } from '../navigation.ts'
 import {
@@ -161,6 +162,10 @@ function stateTabs({ id }: Webhook, { input }: LogQuery): Html {
 function filters({ id }: Webhook, { input, errors }: LogQuery): Html {
   const hidden: Record<string, string> = input.state ? { state: input.state } : {}
   const field = (name: string, label: string) => ({ name, label, value: input[name] ?? '', errors })
+  const time = (name: string, label: string) => {
+    const value = shownInInput(input[name] ?? '')
+    return textField({ ...field(name, label), value, type: 'datetime-local' })
+  }
   return filterForm({
     to: `/webhooks/${id}`,
     hidden,
@@ -170,8 +175,8 @@ function filters({ id }: Webhook, { input, errors }: LogQuery): Html {
         none: 'All',
         choices: typeChoices,
       }),
-      textField({ ...field('since', 'From (UTC)'), type: 'datetime-local' }),
-      textField({ ...field('until', 'Until (UTC)'), type: 'datetime-local' }),
+      time('since', timeLabel('From')),
+      time('until', timeLabel('Until')),
       textField({ ...field('id', 'Delivery or event ID'), maxLength: 100 }),
       input.job && textField({ ...field('job', 'Bulk job ID'), maxLength: 100 }),
     ],

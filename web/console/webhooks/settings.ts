@@ -3,7 +3,7 @@ import { findUser } from '../../../records/users.ts'
 import { readableUrl, type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { removeWebhook, sendTestEvent, switchWebhook } from '../../../webhooks/webhook-changes.ts'
 import { type Html, html } from '../../shared/html.ts'
-import { utc } from '../format.ts'
+import { absoluteTime } from '../format.ts'
 import { commandOnce } from '../idempotent-form.ts'
 import {
   type ConsolePage,
@@ -70,7 +70,7 @@ function configuration(webhook: Webhook, creator: string, now: Date): Html {
     ['Headers', headerNames.length === 0 ? none : chips(headerNames)],
     ['Order', ordering === 'none' ? 'As fast as possible' : 'In order for each record'],
     ['ID', copyableId(id)],
-    ['Created', html`by ${creator}, ${timeElement(createdAt, now)} (${utc(createdAt)})`],
+    ['Created', html`by ${creator}, ${timeElement(createdAt, now)} (${absoluteTime(createdAt)})`],
     ['Updated', timeElement(updatedAt, now)],
   ])
 }

@@ -125,10 +125,7 @@ function healthCell(health: WebhookHealth, isSecretUnreadable: boolean): Html {
   const state = healthPill(health, isSecretUnreadable)
   if (!isInTrouble(health) || lastAttempt === null) return state
   const since = failingSince !== null && `since ${formatMoment(failingSince)}: `
-  return twoLines(
-    state,
-    html`<span class="nowrap" title="UTC">${since}${attemptResult(lastAttempt)}</span>`,
-  )
+  return twoLines(state, html`<span class="nowrap">${since}${attemptResult(lastAttempt)}</span>`)
 }
 
 function p95Cell({ p95Ms }: WebhookHealth): Html {
