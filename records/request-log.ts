@@ -17,6 +17,9 @@ export const CUT = '…'
 /** Fewer than in other tables, because each row may have 128 KiB of bodies. */
 const REMOVAL_BATCH_ROWS = 100
 
+/** Secrets are masked. */
+export type StoredHeader = [name: string, value: string]
+
 /** A request with an API key of the account. */
 export interface LoggedRequest {
   id: string
@@ -33,6 +36,9 @@ export interface LoggedRequest {
   ip: string
   requestBody: string | null
   responseBody: string | null
+  /** JSON: `StoredHeader[]`. Null: left out, like the bodies. */
+  requestHeaders: string | null
+  responseHeaders: string | null
   /** The size of bodies that are left out: with them, the account would exceed its daily limit of
    *  logged bytes. */
   omittedBytes: number
@@ -60,6 +66,8 @@ export async function insertRequests(source: Source, requests: LoggedRequest[]):
     ip: request.ip,
     request_body: request.requestBody,
     response_body: request.responseBody,
+    request_headers: request.requestHeaders,
+    response_headers: request.responseHeaders,
     omitted_bytes: request.omittedBytes,
     created_at: request.at,
   }))
@@ -110,6 +118,10 @@ export interface RequestFilter {
   ip?: string
   requestId?: string
   minDurationMs?: number
+  /** In the path or a body. Case-insensitive. */
+  text?: string
+  /** One of these operations: a user who cannot see a body must not discover its content. */
+  operationIds?: string[]
 }
 
 /** A request without its bodies. */
@@ -138,6 +150,9 @@ export interface RequestDetail extends RequestEntry {
   /** At most 64 KiB. Null: there was no body, or it was left out. */
   requestBody: string | null
   responseBody: string | null
+  /** Null: left out, or an earlier version of the service stored the request. */
+  requestHeaders: StoredHeader[] | null
+  responseHeaders: StoredHeader[] | null
 }
 
 interface RequestRow {
@@ -158,10 +173,12 @@ interface RequestRow {
   omitted_bytes: number
   request_body: string | null
   response_body: string | null
+  request_headers: string | null
+  response_headers: string | null
   created_at: number
 }
 
-function fromRow(row: Omit<RequestRow, 'request_body' | 'response_body'>): RequestEntry {
+function fromRow(row: RequestRow): RequestEntry {
   return {
     id: row.id,
     requestId: row.request_id,
@@ -215,7 +232,7 @@ const PATH_WITHOUT_QUERY = {
 
 /** The condition of a filter on `request_log`. */
 export function matchingRequests({ accountId, dialect }: Scope, filter: RequestFilter): Condition {
-  const { from, until, status, pathContains } = filter
+  const { from, until, status, pathContains, text, operationIds } = filter
   const conditions: [sql: string, ...bindings: (string | number)[]][] = [
     ['account_id = ?', accountId],
     ['created_at >= ?', from],
@@ -224,14 +241,20 @@ export function matchingRequests({ accountId, dialect }: Scope, filter: RequestF
   if (status) conditions.push(['status between ? and ?', ...status])
   if (filter.minDurationMs !== undefined)
     conditions.push(['duration_ms >= ?', filter.minDurationMs])
+  const position = dialect === 'postgres' ? 'strpos' : 'instr'
+  const contains = (searched: string): string => `${position}(lower(${searched}), ?) > 0`
   if (pathContains !== undefined) {
-    const position = dialect === 'postgres' ? 'strpos' : 'instr'
     const searched = filter.isQueryHidden ? PATH_WITHOUT_QUERY[dialect] : 'path'
-    conditions.push([
-      `${position}(lower(${searched}), ?) > 0`,
-      // Only ASCII letters, as `lower` in SQLite.
-      pathContains.replace(/[A-Z]/g, (letter) => letter.toLowerCase()),
-    ])
+    conditions.push([contains(searched), toLowerAscii(pathContains)])
+  }
+  if (text !== undefined) {
+    const places = ['path', 'request_body', 'response_body']
+    const folded = toLowerAscii(text)
+    conditions.push([`(${places.map(contains).join(' or ')})`, ...places.map(() => folded)])
+  }
+  if (operationIds) {
+    const marks = operationIds.map(() => '?').join(', ')
+    conditions.push([`operation_id in (${marks || 'null'})`, ...operationIds])
   }
   const equal = {
     method: filter.method,
@@ -247,6 +270,11 @@ export function matchingRequests({ accountId, dialect }: Scope, filter: RequestF
     sql: conditions.map(([sql]) => sql).join(' and '),
     bindings: conditions.flatMap(([, ...bindings]) => bindings),
   }
+}
+
+/** As `lower` in SQLite. */
+function toLowerAscii(text: string): string {
+  return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 }
 
 /** A page has only requests that are older, or only ones that are newer, than this request. */
@@ -305,13 +333,55 @@ export async function* eachRequest(
 export async function findRequest(scope: Scope, id: string): Promise<RequestDetail | undefined> {
   const [row] = await select<RequestRow>(
     scope.sql,
-    `select ${COLUMNS}, logged.request_body, logged.response_body, ${NAME_COLUMNS}
+    `select ${COLUMNS}, logged.request_body, logged.response_body, logged.request_headers,
+       logged.response_headers, ${NAME_COLUMNS}
      from request_log as logged
      ${JOIN_NAMES}
      where logged.account_id = ? and logged.id = ?`,
     [scope.accountId, id],
   )
-  return row && { ...fromRow(row), requestBody: row.request_body, responseBody: row.response_body }
+  return (
+    row && {
+      ...fromRow(row),
+      requestBody: row.request_body,
+      responseBody: row.response_body,
+      requestHeaders: parseHeaders(row.request_headers),
+      responseHeaders: parseHeaders(row.response_headers),
+    }
+  )
+}
+
+function parseHeaders(text: string | null): StoredHeader[] | null {
+  return text === null ? null : JSON.parse(text)
+}
+
+export interface LoggedError
+  extends Pick<RequestEntry, 'id' | 'operationId' | 'status' | 'repeats' | 'createdAt'> {
+  responseBody: string | null
+}
+
+/** The newest requests with an error, newest first. */
+export async function listErrors(
+  scope: Scope,
+  filter: RequestFilter,
+  limit: number,
+): Promise<LoggedError[]> {
+  const where = matchingRequests(scope, filter)
+  const rows = await select<RequestRow>(
+    scope.sql,
+    `select logged.id, logged.operation_id, logged.status, logged.repeats, logged.created_at,
+       logged.response_body
+     from (
+       select account_id as found_account, id as found_id from request_log
+       where ${where.sql} and status >= 400
+       order by created_at desc, id desc
+       limit ?
+     ) as found
+     join request_log as logged on logged.account_id = found.found_account and logged.id = found.found_id
+     order by logged.created_at desc, logged.id desc`,
+    [...where.bindings, limit],
+  )
+  return rows.map((row) => ({ ...fromRow(row), responseBody: row.response_body }))
 }
 
 /** The time of a request can differ by this from the time in its ID: see `newId`. */

@@ -12,6 +12,7 @@ import {
   insertRequests,
   type LoggedRequest,
   MAX_PATH_CHARACTERS,
+  type StoredHeader,
 } from '../records/request-log.ts'
 import { repeat } from '../runtime/run-loop.ts'
 import type { Context, Next } from './context.ts'
@@ -24,6 +25,10 @@ const FLUSH_ENTRIES = 500
  *  dropped: serving requests is more important. */
 const MAX_ENTRIES = 20_000
 const MAX_BODY_BYTES = 64 * 1024
+/** Of the names and values of one message. */
+const MAX_HEADER_CHARACTERS = 8 * 1024
+const SECRET_HEADER =
+  /auth|cookie|token|secret|passw|credential|session|signature|jwt|cert|api-?key|access-?key|private-?key/i
 
 export interface RequestLog {
   middleware(ctx: Context, next: Next): Promise<void>
@@ -137,17 +142,30 @@ function toEntry(
     ip: ctx.ip,
     requestBody: toStoredBody(withoutHeaderValues(ctx.state)),
     responseBody: toStoredBody(typeof ctx.body === 'string' ? ctx.body : undefined),
+    requestHeaders: toStoredHeaders(pairsOf(ctx.req.rawHeaders)),
+    responseHeaders: toStoredHeaders(Object.entries(ctx.response.headers)),
     omittedBytes: 0,
     at,
   }
 }
 
-/** The entry, without its bodies if they would exceed the daily limit. */
+/** The entry, without its bodies and headers if they would exceed the daily limit. */
 function withinLimit(entry: LoggedRequest, dailyBytes: DailyBytes, now: Date): LoggedRequest {
-  const { accountId, path, requestBody, responseBody } = entry
-  const bodyBytes = Buffer.byteLength(requestBody ?? '') + Buffer.byteLength(responseBody ?? '')
-  if (dailyBytes.use(accountId, Buffer.byteLength(path) + bodyBytes, now)) return entry
-  return { ...entry, requestBody: null, responseBody: null, omittedBytes: bodyBytes }
+  const { accountId, path, requestBody, responseBody, requestHeaders, responseHeaders } = entry
+  const bodyBytes = sizeOf(requestBody, responseBody)
+  const allBytes = bodyBytes + sizeOf(path, requestHeaders, responseHeaders)
+  if (dailyBytes.use(accountId, allBytes, now)) return entry
+  const none = {
+    requestBody: null,
+    responseBody: null,
+    requestHeaders: null,
+    responseHeaders: null,
+  }
+  return { ...entry, ...none, omittedBytes: bodyBytes }
+}
+
+function sizeOf(...texts: (string | null)[]): number {
+  return texts.reduce((sum, text) => sum + Buffer.byteLength(text ?? ''), 0)
 }
 
 async function write(db: Db, batch: LoggedRequest[]): Promise<void> {
@@ -197,4 +215,24 @@ function toStoredBody(text: string | undefined): string | null {
   const cut = Buffer.from(storable).subarray(0, MAX_BODY_BYTES).toString()
   // A character that was cut in two has become U+FFFD.
   return cut.replace(/\uFFFD$/, '')
+}
+
+/** `rawHeaders` of Node.js: names and values in turn. */
+function pairsOf(rawHeaders: string[]): StoredHeader[] {
+  return rawHeaders.flatMap((name, index): StoredHeader[] =>
+    index % 2 === 0 ? [[name, rawHeaders[index + 1] ?? '']] : [],
+  )
+}
+
+/** The first headers as JSON, up to `MAX_HEADER_CHARACTERS`. Masks secrets. */
+function toStoredHeaders(headers: [name: string, value: unknown][]): string {
+  const stored: StoredHeader[] = []
+  let characters = 0
+  for (const [name, value] of headers) {
+    const text = SECRET_HEADER.test(name) ? '…' : maskSecrets(String(value))
+    characters += name.length + text.length
+    if (characters > MAX_HEADER_CHARACTERS) break
+    stored.push([name, text])
+  }
+  return JSON.stringify(stored)
 }

@@ -19,6 +19,8 @@ import { type StatusColumn, statusColumn } from './request-counts.ts'
 const MAX_READ_REQUESTS = 50_000
 /** The most requests that a filter searches, unless one minute has more. */
 export const MAX_SEARCHED_REQUESTS = 200_000
+/** The most requests whose bodies are searched, which can be 128 KiB each. */
+export const MAX_SEARCHED_BODIES = 5_000
 
 export interface Bucket {
   /** Epoch milliseconds, like all times of records. */
@@ -59,17 +61,21 @@ export async function toSearchable(scope: Scope, filter: RequestFilter): Promise
   return isFiltered(filter) ? { ...filter, from: await findSearchableStart(scope, filter) } : filter
 }
 
-/** The start of the newest part of the range that has at most `MAX_SEARCHED_REQUESTS` requests. The
- *  part has at least one minute, even if that minute has more. */
+export function maxSearched({ text }: RequestFilter): number {
+  return text === undefined ? MAX_SEARCHED_REQUESTS : MAX_SEARCHED_BODIES
+}
+
+/** The start of the newest part of the range that has at most `maxSearched` requests. The part has at least one minute, even if that minute has more. */
 export async function findSearchableStart(scope: Scope, filter: RequestFilter): Promise<number> {
   const { sql, bindings } = minutesInRange(scope, filter)
+  const most = maxSearched(filter)
   const [found] = await select<{
     first: number | null
     newest: number | null
     total: number | null
   }>(
     scope.sql,
-    `select min(case when running <= ${MAX_SEARCHED_REQUESTS} then minute end) as first,
+    `select min(case when running <= ${most} then minute end) as first,
        max(minute) as newest, max(running) as total
      from (
        select minute, sum(ok + client_errors + server_errors) over (order by minute desc) as running
@@ -78,7 +84,7 @@ export async function findSearchableStart(scope: Scope, filter: RequestFilter): 
      ) as minutes`,
     bindings,
   )
-  if (Number(found?.total ?? 0) <= MAX_SEARCHED_REQUESTS) return filter.from
+  if (Number(found?.total ?? 0) <= most) return filter.from
   return found?.first ?? found?.newest ?? filter.from
 }
 

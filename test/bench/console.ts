@@ -53,6 +53,10 @@ const OPERATIONS = [
     status: 204,
   },
 ] as const
+const HEADERS = JSON.stringify([
+  ['content-type', 'application/json'],
+  ['x-sample', 'x'.repeat(500)],
+])
 const BODY = JSON.stringify({
   id: randomUUID(),
   title: 'Call the library',
@@ -185,6 +189,8 @@ function newRequest(accountId: string, row: number, at: number): LoggedRequest {
     ip: `192.0.2.${row % 200}`,
     requestBody: method === 'POST' || method === 'PATCH' ? BODY.slice(0, 200) : null,
     responseBody: status === 204 ? null : BODY,
+    requestHeaders: HEADERS,
+    responseHeaders: HEADERS,
     omittedBytes: 0,
     at,
   }

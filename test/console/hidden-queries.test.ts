@@ -92,4 +92,35 @@ describe('the query of a request', () => {
     for (const user of [withAccess, owner])
       expect(requestIdsIn((await user.get('/requests?path=ada@')).text)).toHaveLength(2)
   })
+
+  it('hides bodies and headers, too, from the search, the page and the causes of errors', async () => {
+    const [id] = await logRequests(app, account, [
+      {
+        at: Date.now() - 1_000,
+        operationId: 'createParticipant',
+        method: 'POST',
+        path: '/public/v1/participants',
+        status: 422,
+        requestBody: '{"email":"grace@example.com"}',
+        responseBody: '{"errors":{"email":["belongs to Grace."]}}',
+        requestHeaders: '[["Referer","https://example.com/grace"]]',
+        responseHeaders: '[["Link","</public/v1/participants?filter[email]=grace>"]]',
+      },
+    ])
+    const search = async (user: Visitor, text: string): Promise<string[]> =>
+      requestIdsIn((await user.get(`/requests?text=${encodeURIComponent(text)}`)).text)
+    for (const text of ['GRACE@example.com', 'belongs to', 'ada@example.com']) {
+      expect(await search(withoutAccess, text), text).toEqual([])
+      for (const user of [withAccess, owner])
+        expect(await search(user, text), text).toEqual(
+          text === 'ada@example.com' ? expect.arrayContaining(ids.slice(0, 2)) : [id],
+        )
+    }
+    expect(await search(withoutAccess, 'LIBRARY')).toEqual([ids[2]])
+    for (const path of ['/requests', `/requests/${id}`])
+      expect((await withoutAccess.get(path)).text.toLowerCase()).not.toContain('grace')
+    const { text } = await owner.get(`/requests/${id}`)
+    expect(text).toContain('Referer: https://example.com/grace')
+    expect((await owner.get('/requests')).text).toContain('email: belongs to Grace.')
+  })
 })

@@ -38,6 +38,8 @@ export async function logRequests(
       ip: '203.0.113.7',
       requestBody: null,
       responseBody: null,
+      requestHeaders: null,
+      responseHeaders: null,
       omittedBytes: 0,
       at: NOW - MINUTE,
       ...input,

@@ -95,7 +95,9 @@ describe('the figures of API requests', () => {
       'p95 duration': '1.23 s',
     })
     expect(tableOf(text, 'Top operations')).toEqual([['GET /public/v1/tasks', '1', '100 %']])
-    expect(tableOf(text, 'Top errors')).toEqual([['500GET /public/v1/tasks', '1']])
+    expect(tableOf(text, 'Errors by cause')).toEqual([
+      ['500 No reason is stored', 'GET /public/v1/tasks', '1', '1 min ago'],
+    ])
   })
 
   it('of no requests: dashes, and a hint for the first request', async () => {
@@ -125,6 +127,8 @@ describe('the figures of API requests', () => {
         operationId: 'createTask',
         method: 'POST',
         status: 422,
+        responseBody:
+          '{"message":"The input is invalid.","errors":{"email":["must be an email address."]}}',
       })),
     ])
     const { text } = await owner.get('/requests')
@@ -132,12 +136,47 @@ describe('the figures of API requests', () => {
       ['GET /public/v1/tasks/{task}', '8', '25.00 %'],
       ['POST /public/v1/tasks', '3', '100 %'],
     ])
-    expect(tableOf(text, 'Top errors')).toEqual([
-      ['422POST /public/v1/tasks', '3'],
-      ['404GET /public/v1/tasks/{task}', '2'],
+    expect(
+      tableOf(text, 'Errors by cause').map(([cause, , requests]) => [cause, requests]),
+    ).toEqual([
+      ['422 email: must be an email address.', '3'],
+      ['404 No reason is stored', '2'],
     ])
     // Each error links to its requests.
-    expect(text).toContain('/console/requests?operation=createTask&#38;status=422')
+    expect(text).toContain(
+      '/console/requests?status=422&#38;operation=createTask&#38;text=must+be+an+email+address.',
+    )
+  })
+
+  it('group errors by cause: each invalid field, without IDs and positions, with repeats', async () => {
+    const { account, owner } = await newAccountOwner(app)
+    const invalid = (field: string) =>
+      JSON.stringify({ message: 'The input is invalid.', errors: { [field]: ['is "required".'] } })
+    const gone = (): string => JSON.stringify({ message: `There is no task ${randomUUID()} here.` })
+    const status = 422
+    const [first] = await logRequests(app, account, [
+      { status, responseBody: invalid('items.0.title'), at: NOW - 3 },
+      { status, responseBody: invalid('items.17.title'), at: NOW - 2 },
+      { status: 404, responseBody: gone() },
+      { status: 404, responseBody: gone() },
+      { status: 404, responseBody: gone() },
+      { status: 502, responseBody: '<html>' },
+      { status: 429, responseBody: '{"message":"Try again in 7 seconds."}' },
+      { status: 200, responseBody: '{"message":"fine"}' },
+    ])
+    const { text } = await owner.get('/requests')
+    const rows = tableOf(text, 'Errors by cause')
+    expect(rows.map(([cause, , requests]) => [cause, requests])).toEqual([
+      ['404 There is no task … here.', '3'],
+      ['422 items.*.title: is "required".', '2'],
+      ['429 Try again in ….', '1'],
+      ['502 No reason is stored', '1'],
+    ])
+    // Each cause links to its requests.
+    const link = /href="\/console(\/requests\?[^"]*text=is[^"]*)"/.exec(text)?.[1] ?? ''
+    const found = await owner.get(link.replaceAll('&#38;', '&'))
+    expect(requestIdsIn(found.text)).toHaveLength(2)
+    expect(requestIdsIn(found.text)).toContain(first)
   })
 
   it('have a median and a p95 that are accurate to 5 %', async () => {

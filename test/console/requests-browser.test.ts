@@ -31,10 +31,10 @@ describe('API requests in a browser', () => {
       permissions: ['clipboard-read', 'clipboard-write'],
     })
     const { page, troubles } = visited
-    await page.getByLabel('Path contains').fill('PARTICIPANTS')
+    await page.getByLabel('Text or record ID').fill('PARTICIPANTS')
     await page.getByLabel('Method').selectOption('GET')
     await page.getByRole('button', { name: 'Filter' }).click()
-    await page.waitForURL(/requests\?method=GET&path=PARTICIPANTS$/)
+    await page.waitForURL(/requests\?text=PARTICIPANTS&method=GET$/)
     await page.locator('.requests .toggle').click()
     await page.getByRole('heading', { name: 'Response body' }).waitFor()
     await page.getByRole('button', { name: 'Copy the curl command' }).click()

@@ -66,6 +66,7 @@ describe('the search', () => {
     { of: 'task', match: 'Task: Call Grace back' },
     { of: 'delivery', match: 'Delivery: task.created' },
     { of: 'event', match: 'Delivery: task.created' },
+    { of: 'event', match: 'Event: task.created' },
     { of: 'request', match: 'Request: 201 POST /public/v1/tasks' },
   ])('finds by the ID of a $of', async ({ of, match }) => {
     expect(await search(owner, ` ${ids[of]?.toUpperCase()} `)).toContain(match)
@@ -187,6 +188,8 @@ describe.runIf(inject('database') === 'sqlite')('the search in a browser', () =>
     await page.keyboard.press('Tab')
     await page.keyboard.press('Tab')
     await page.keyboard.press('Enter')
+    // The table, which scrolls, and its first row.
+    await page.keyboard.press('Tab')
     await page.keyboard.press('Tab')
     const isInTable = 'document.activeElement.closest("#list tbody") !== null'
     expect(await page.evaluate(isInTable)).toBe(true)

@@ -36,6 +36,27 @@ describe('request log', () => {
     expect(key.last_used_at).toBeGreaterThan(0)
   })
 
+  test('stores the headers of requests and responses, and masks secrets', async () => {
+    const account = await http.app.newAccount()
+    const client = http.app.as(account)
+    await client.get('/tasks', { 'X-Request-Id': 'with-headers', 'X-Shop': `1 ${account.key}` })
+    await client.get('/tasks', { Cookie: 'a=SECRET', 'X-Api-Key': 'SECRET', 'X-Token': 'SECRET' })
+    await client.get('/tasks', { 'X-Long': 'x'.repeat(9_000) })
+    const [first, second, third] = await threeRequests(account.accountId)
+    const sent = Object.fromEntries(JSON.parse(first?.request_headers ?? ''))
+    expect(sent).toMatchObject({ 'X-Request-Id': 'with-headers', Authorization: '…' })
+    expect(sent['X-Shop']).toMatch(/^1 mst_.{4}…$/)
+    const received = Object.fromEntries(JSON.parse(first?.response_headers ?? ''))
+    expect(received).toMatchObject({
+      'x-request-id': 'with-headers',
+      'x-ratelimit-limit': expect.any(String),
+      'content-type': expect.stringContaining('application/json'),
+    })
+    expect(JSON.stringify([first, second])).not.toContain(account.key)
+    expect(JSON.stringify(second)).not.toContain('SECRET')
+    expect(third?.request_headers?.length).toBeLessThan(9_000)
+  })
+
   test('replaces NUL characters, and masks secrets that JSON or a URL escapes', async () => {
     const account = await http.app.newAccount()
     const afterPrefix = account.key.slice('mst_'.length)
@@ -109,6 +130,8 @@ describe('request log', () => {
     path: string
     request_body: string | null
     response_body: string | null
+    request_headers: string | null
+    response_headers: string | null
   }
 
   async function threeRequests(accountId: string): Promise<Row[]> {

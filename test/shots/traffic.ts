@@ -105,12 +105,21 @@ export function* dayOfRequests({ accountId, keys, users, now }: Traffic): Genera
         responseBody:
           status < 300
             ? '{"id":"0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11","full_name":"Ada Lovelace","status":"active"}'
-            : '{"message":"The input is invalid.","errors":{"email":["must be an email address."]}}',
+            : (ERROR_BODIES[status] ?? null),
+        requestHeaders: '[["Host","api.example.com"],["Authorization","…"]]',
+        responseHeaders: '[["content-type","application/json; charset=utf-8"]]',
         omittedBytes: 0,
         at: now - minute * MINUTE + Math.floor(random() * MINUTE),
       }
     }
   }
+}
+
+const ERROR_BODIES: Record<number, string> = {
+  404: '{"message":"There is no such record."}',
+  422: '{"message":"The input is invalid.","errors":{"email":["must be an email address."]}}',
+  429: '{"message":"Too many requests. Try again in 12 seconds."}',
+  503: '{"message":"The service is unavailable at the moment."}',
 }
 
 /** `chance` is from 0 to 1. */

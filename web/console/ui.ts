@@ -129,9 +129,8 @@ export function tableFrame(
   columns: Column[],
   bodies: Content,
   className = '',
-  id?: string,
 ): Html {
-  return html`<div class="table-frame"${id && html` id="${id}"`} role="region" aria-label="${label}" tabindex="0">
+  return html`<div class="table-frame" role="region" aria-label="${label}" tabindex="0">
     <table class="${className}">
       <thead><tr>${columns.map(columnHeading)}</tr></thead>
       ${bodies}

@@ -1,5 +1,6 @@
 /** Hides parts of logged requests. Bodies and queries can contain records, so module permissions
  *  apply. */
+import { type OperationId, operations } from '../../../generated/operations.ts'
 import { resources } from '../../../generated/resources.ts'
 import type { RequestEntry } from '../../../records/request-log.ts'
 import type { Module, User } from '../../../records/users.ts'
@@ -17,6 +18,12 @@ export function findHiddenModule(user: User, operationId: string | null): Module
 /** Whether the user may read every module, and therefore every query. */
 export function canViewAllQueries(user: User): boolean {
   return resources.every(({ module }) => hasPermission(user, module, 'read'))
+}
+
+/** The operations whose bodies the user may see. */
+export function visibleOperations(user: User): OperationId[] {
+  const ids = Object.keys(operations) as OperationId[]
+  return ids.filter((id) => findHiddenModule(user, id) === undefined)
 }
 
 /** Whether the query is hidden from the user. Without an operation, the path is unknown: its query

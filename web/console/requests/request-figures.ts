@@ -1,12 +1,12 @@
-/** Figures of many requests: totals, a chart, and the most frequent operations and errors. */
+/** Figures of many requests: totals, a chart, and the most frequent operations. */
 import type { Bucket, Traffic } from '../../../records/reports/traffic.ts'
 import { HOUR_MS, MINUTE_MS } from '../../../records/time-units.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { meter, type Series, sparkline, stackedBars, sum } from '../charts.ts'
 import { count, counted, percentileDuration } from '../format.ts'
-import { card, empty, numberColumn, type Stat, stats, table } from '../ui.ts'
+import { card, numberColumn, type Stat, stats, table } from '../ui.ts'
 import { requestsPath } from './request-query.ts'
-import { lookUpOperation, operationName, statusLabel } from './request-row.ts'
+import { lookUpOperation, operationName } from './request-row.ts'
 
 type ErrorCounts = Pick<Bucket, 'clientErrors' | 'serverErrors'>
 
@@ -99,49 +99,26 @@ function formatInterval(ms: number): string {
 
 const MAX_TOP_ROWS = 6
 
-/** The most frequent operations and errors. Each links to its requests, except those of unknown
- *  paths. */
-export function topLists(traffic: Traffic, input: Record<string, string>): Html {
-  return html`<div class="halves">
-    ${card('Top operations', topOperations(traffic, input))}
-    ${card('Top errors', topErrors(traffic, input))}
-  </div>`
-}
-
-function topOperations(traffic: Traffic, input: Record<string, string>): Html {
-  const topSums = sumByOperation(traffic).slice(0, MAX_TOP_ROWS)
-  const rows = topSums.map(({ operationId, requests, errors }) => ({
-    cells: [
-      [
-        operationLink(operationId, requestsPath(input, { operation: operationId ?? '' })),
-        meter(requests / traffic.requests, 'first'),
-      ],
-      count(requests),
-      formatPercent(errors, requests),
-    ],
-  }))
-  const columns = ['Operation', numberColumn('Requests'), numberColumn('Errors')]
-  return table('Top operations', columns, rows)
-}
-
-function topErrors({ operations }: Traffic, input: Record<string, string>): Html {
-  const errors = operations
-    .filter(({ status }) => status >= 400)
-    .sort((one, other) => other.requests - one.requests)
+/** The card with the most frequent operations. Each links to its requests, except unknown paths. */
+export function topOperations(traffic: Traffic, input: Record<string, string>): Html {
+  const rows = sumByOperation(traffic)
     .slice(0, MAX_TOP_ROWS)
-  if (errors.length === 0) return empty('No errors', 'Every request in this period succeeded.')
-  const rows = errors.map(({ operationId, status, requests }) => {
-    const path = requestsPath(input, { operation: operationId ?? '', status: String(status) })
-    return { cells: [operationLink(operationId, path, statusLabel(status)), count(requests)] }
-  })
-  return table('Top errors', ['Response', numberColumn('Requests')], rows)
+    .map(({ operationId, requests, errors }) => ({
+      cells: [
+        [operationLink(operationId, input), meter(requests / traffic.requests, 'first')],
+        count(requests),
+        formatPercent(errors, requests),
+      ],
+    }))
+  const columns = ['Operation', numberColumn('Requests'), numberColumn('Errors')]
+  return card('Top operations', table('Top operations', columns, rows))
 }
 
-function operationLink(operationId: string | null, path: string, status?: Html): Content {
+function operationLink(operationId: string | null, input: Record<string, string>): Html {
   const operation = lookUpOperation(operationId)
-  if (!operation) return [status, html`<span class="muted">Unknown path</span>`]
-  const label = [status, operationName(operation)]
-  return html`<a class="mono operation" href="/console${path}">${label}</a>`
+  if (!operation) return html`<span class="muted">Unknown path</span>`
+  const path = requestsPath(input, { operation: operationId ?? '' })
+  return html`<a class="mono operation" href="/console${path}">${operationName(operation)}</a>`
 }
 
 interface OperationSums {

@@ -26,7 +26,7 @@ export async function requestFilters({ scope }: Visit, query: RequestQuery): Pro
     to: '/requests',
     hidden: range && { range },
     fields: [
-      textFilter(query, 'path', 'Path contains', 'search'),
+      textFilter(query, 'text', 'Text or record ID', 'search'),
       selectFilter(query, 'status', 'Status', STATUSES),
       selectFilter(query, 'method', 'Method', METHODS),
       selectFilter(query, 'key', 'API key', keys),
@@ -35,6 +35,7 @@ export async function requestFilters({ scope }: Visit, query: RequestQuery): Pro
     more: {
       isOpen: MORE_FILTERS.some((name) => input[name] || errors[name]),
       fields: [
+        textFilter(query, 'path', 'Path contains'),
         selectFilter(query, 'operation', 'Operation', OPERATIONS),
         selectFilter(query, 'user', 'User', userChoices),
         textFilter(query, 'ip', 'IP address'),
@@ -47,7 +48,7 @@ export async function requestFilters({ scope }: Visit, query: RequestQuery): Pro
   })
 }
 
-const MORE_FILTERS = ['operation', 'user', 'ip', 'request', 'duration', 'from', 'until']
+const MORE_FILTERS = ['path', 'operation', 'user', 'ip', 'request', 'duration', 'from', 'until']
 
 function textFilter(
   { input, errors }: RequestQuery,

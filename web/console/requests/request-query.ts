@@ -37,6 +37,7 @@ export interface RequestQuery {
 }
 
 const FILTERS = [
+  'text',
   'status',
   'method',
   'operation',
@@ -90,6 +91,7 @@ export function readRequestQuery(query: URLSearchParams, now: Date): RequestQuer
       method: read('method', parseMethod, 'Choose a method from the list.'),
       operationId: read('operation', parseOperation, 'Choose an operation from the list.'),
       pathContains: input.path,
+      text: input.text,
       userId: read('user', parseId, 'Choose a user from the list.'),
       apiKeyId: read('key', parseId, 'Choose a key from the list.'),
       ip: input.ip,

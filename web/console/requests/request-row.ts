@@ -31,7 +31,7 @@ const COLUMNS = [
 
 export function requestsTable(now: Date, rows: RequestRow[]): Html {
   const bodies = rows.map((row) => requestRow(row, now))
-  return tableFrame('Requests', COLUMNS, bodies, 'requests', 'list')
+  return tableFrame('Requests', COLUMNS, bodies, 'requests')
 }
 
 function requestRow({ request, view, detail }: RequestRow, now: Date): Html {

@@ -6,13 +6,14 @@ import {
   MAX_PATH_CHARACTERS,
   type RequestDetail,
   type RequestEntry,
+  type StoredHeader,
 } from '../../../records/request-log.ts'
 import type { Module } from '../../../records/users.ts'
 import { apiCurlCommand } from '../../shared/curl.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { BASH_NOTE, needsBash } from '../../shared/shell.ts'
 import { parseRowView, type RowView, rowHeading } from '../expandable-row.ts'
-import { absoluteTime, bytes, counted, duration } from '../format.ts'
+import { absoluteTime, bytes, capital, counted, duration } from '../format.ts'
 import { isJson, jsonBlock } from '../json-block.ts'
 import { type ConsolePage, get, isOwnerOrAdmin, type Route, type Visit } from '../page.ts'
 import { SHORT_MODULE_LABELS } from '../people/access-form.ts'
@@ -51,6 +52,7 @@ async function requestDetail(visit: Visit, request: RequestDetail, view: RowView
   return html`<div class="request-detail">
     ${requestFacts(request, await requestLinks(visit, request))}
     ${hiddenModule ? hiddenNote(hiddenModule) : bodiesOrNote(request, view)}
+    ${!isQueryHidden(visit.user, request.operationId) && headers(request)}
     ${curlSection(visit, request, view)}
   </div>`
 }
@@ -129,6 +131,25 @@ function bodies(request: RequestDetail, view: RowView): Html {
       ${rowHeading(view, 'Response body')}
       ${bodyBlock(responseBody, 'response body', noResponse)}
     </div>
+  </div>`
+}
+
+/** The header `Link` has the query, so users who may not see the query do not see the headers. */
+function headers({ requestHeaders, responseHeaders }: RequestDetail): Html {
+  return html`<details>
+    <summary>Headers</summary>
+    <div class="bodies">
+      ${headerBlock(requestHeaders, 'request headers')}
+      ${headerBlock(responseHeaders, 'response headers')}
+    </div>
+  </details>`
+}
+
+function headerBlock(stored: StoredHeader[] | null, label: string): Html {
+  const lines = stored?.map(([name, value]) => `${name}: ${value}`).join('\n')
+  return html`<div>
+    <p>${capital(label)}</p>
+    ${lines === undefined ? html`<p class="muted">Not stored</p>` : codeBlock(lines, label)}
   </div>`
 }
 

@@ -4,7 +4,7 @@ import {
   type Bucket,
   eachMatch,
   findTraffic,
-  MAX_SEARCHED_REQUESTS,
+  maxSearched,
   type Traffic,
   toSearchable,
 } from '../../../records/reports/traffic.ts'
@@ -21,8 +21,9 @@ import { reloadEvery } from '../htmx.ts'
 import { getFromStandby, isOwnerOrAdmin, type PageResult, type Route, type Visit } from '../page.ts'
 import { type ListPage, toListPage } from '../query.ts'
 import { buttonLink, card, empty, note, pager, tabs } from '../ui.ts'
-import { canViewAllQueries, redactQuery } from './request-access.ts'
-import { topLists, trafficChart, trafficStats } from './request-figures.ts'
+import { errorCauses } from './error-causes.ts'
+import { canViewAllQueries, redactQuery, visibleOperations } from './request-access.ts'
+import { topOperations, trafficChart, trafficStats } from './request-figures.ts'
 import { clearedPath, requestFilters } from './request-filters.ts'
 import {
   conditions,
@@ -55,7 +56,7 @@ async function requestsPage(visit: Visit): Promise<PageResult> {
     title: 'API requests',
     lead: `${periodTitle(query)}. Times are in ${zoneTitle()}.`,
     actions: rangeTabs(query),
-    listId: 'list',
+    listId: isValid ? 'list' : undefined,
     status: formStatus(query.errors),
     body: [
       !isValid && note('bad', 'Please fix the filters marked below.'),
@@ -93,21 +94,24 @@ async function results(visit: Visit, query: RequestQuery): Promise<Html> {
   const requests = isFirstPage
     ? await listNewest(visit, filter, traffic)
     : await listRequests(scope, filter, { limit: LIMIT, olderThan, newerThan })
-  const isLive = isFirstPage && filter.until === null
+  // A search in bodies is too expensive to repeat every few seconds.
+  const isLive = isFirstPage && filter.until === null && filter.text === undefined
   const path = `/console${requestsPath(input)}`
   const reload = isLive && reloadEvery(REFRESH_SECONDS, path, 'traffic')
   const hasTraffic = traffic.requests > 0
   const csvPath = requestsPath(input, {}, '/requests.csv')
+  const hasErrors = traffic.clientErrors + traffic.serverErrors > 0
   return html`<div id="traffic"${reload}>
     ${filter.from > query.filter.from && limitNote(query, filter.from)}
     ${requests.some(({ omittedBytes }) => omittedBytes > 0) && OMITTED_NOTE}
     ${trafficStats(traffic, bucketMs)}
-    ${hasTraffic && [trafficChart(traffic, bucketMs), topLists(traffic, input)]}
-    ${card('Requests', requestList(visit, requests, query), [
+    ${card('Requests', html`<div id="list">${requestList(visit, requests, query)}</div>`, [
       html`<span class="muted">${counted(traffic.requests, 'request')}</span>`,
       hasTraffic && buttonLink(csvPath, 'Export as CSV'),
     ])}
-  </div>`
+    ${hasTraffic && [trafficChart(traffic, bucketMs), topOperations(traffic, input)]}
+  </div>
+  ${hasErrors && (await errorCauses(visit, filter, input))}`
 }
 
 /** Lists the first page. A search of the whole period is slow when few requests match, so this
@@ -146,11 +150,12 @@ function requestList(visit: Visit, requests: RequestEntry[], query: RequestQuery
   return [requestsTable(visit.now, rows), requestsPager(page, query)]
 }
 
-/** A user who may not see all query strings must not search in query strings either. */
+/** A user who may not see all query strings and bodies must not search in these either. */
 function allowedFilter({ user }: Visit, { filter }: RequestQuery): RequestFilter {
-  return filter.pathContains === undefined || canViewAllQueries(user)
-    ? filter
-    : { ...filter, isQueryHidden: true }
+  const isSearch = filter.pathContains !== undefined || filter.text !== undefined
+  if (!isSearch || canViewAllQueries(user)) return filter
+  const operationIds = filter.text === undefined ? undefined : visibleOperations(user)
+  return { ...filter, isQueryHidden: true, operationIds }
 }
 
 const OMITTED_NOTE = note(
@@ -168,7 +173,7 @@ function limitNote({ filter, input }: RequestQuery, from: number): Html {
   return note(
     'busy',
     html`This period has too many requests to search at once. Showing
-      the newest ${count(MAX_SEARCHED_REQUESTS)}, since ${absoluteTime(from)}.
+      the newest ${count(maxSearched(filter))}, since ${absoluteTime(from)}.
       <a href="/console${earlierPath}">Search earlier requests</a>`,
   )
 }

@@ -59,7 +59,7 @@ const findRequests: LookUp = async ({ scope }, id) => {
 
 const MAX_DELIVERIES = 8
 
-/** The delivery with this ID, or the deliveries of the event with this ID. */
+/** The delivery with this ID, or the event with this ID and its deliveries. */
 const findDeliveries: LookUp = async ({ scope }, id) => {
   const delivery = await findDelivery(scope, id)
   const event = delivery ? undefined : await findEvent(scope, id)
@@ -70,7 +70,10 @@ const findDeliveries: LookUp = async ({ scope }, id) => {
     scope,
     deliveries.map(({ webhookId }) => webhookId),
   )
-  return deliveries.map((one) => deliveryMatch(one, names.get(one.webhookId)))
+  return [
+    ...deliveries.map((one) => deliveryMatch(one, names.get(one.webhookId))),
+    event && { to: `/events/${id}`, title: event.event_type, kind: 'Event' },
+  ]
 }
 
 function deliveryMatch(delivery: Delivery, webhook = 'a former webhook'): Match {

@@ -68,7 +68,7 @@ const COLUMNS = [
 
 export function deliveriesTable(visit: Visit, webhook: Webhook, rows: LogRow[]): Html {
   const bodies = rows.map((row) => deliveryRow(visit, webhook, row))
-  return tableFrame('Deliveries', COLUMNS, bodies, 'log', 'list')
+  return tableFrame('Deliveries', COLUMNS, bodies, 'log')
 }
 
 function deliveryRow(visit: Visit, webhook: Webhook, row: LogRow): Html {

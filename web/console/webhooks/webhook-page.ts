@@ -33,7 +33,7 @@ export async function webhookPage(
     </span>`,
     crumbs: [{ label: 'Webhooks', to: '/webhooks' }],
     actions: canManage && webhook.enabled && testButton,
-    listId: tab === 'deliveries' ? 'list' : undefined,
+    listId: tab === 'deliveries' ? 'log' : undefined,
     body: [
       html`<div class="above-table">
         ${tabs('Webhook', [
