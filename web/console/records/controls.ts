@@ -16,22 +16,25 @@ import {
 import { replace } from '../htmx.ts'
 import { hiddenInput } from '../ui.ts'
 import { amountPreview, amountProblem, currencyName, hasCurrencies, seenName } from './amounts.ts'
+import { resolveDependent } from './dependent-fields.ts'
+import { countName, groupCount, kindName } from './draft.ts'
+import type { FieldKind, FormField } from './field.ts'
+import { fitsTimeInput, LIST_KINDS, SCALAR_KINDS, scalarKinds } from './field-values.ts'
+import { groupFields } from './fields.ts'
 import {
+  actionName,
+  type ControlContext,
   draftValue,
+  elementId,
   errorLine,
+  FORM_ID,
   fieldHint,
   fieldOptions,
   formButton,
   formLabel,
   hintLine,
   storedValueNote,
-} from './control-parts.ts'
-import { resolveDependent } from './dependent-fields.ts'
-import { countName, groupCount, kindName } from './draft.ts'
-import type { FieldKind, FormField } from './field.ts'
-import { fitsTimeInput, LIST_KINDS, SCALAR_KINDS, scalarKinds } from './field-values.ts'
-import { groupFields } from './fields.ts'
-import { actionName, type ControlContext, elementId, FORM_ID } from './form-context.ts'
+} from './form-parts.ts'
 import { isResourceChoice } from './keyed-fields.ts'
 import { label, option } from './labels.ts'
 import { reference } from './reference-control.ts'

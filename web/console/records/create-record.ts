@@ -13,7 +13,7 @@ import { type ConsolePage, type PageResult, redirect, type Visit } from '../page
 import type { Draft } from './draft.ts'
 import { canViewExported } from './export-file.ts'
 import { schemaFields, writeField } from './fields.ts'
-import type { RecordForm } from './form-context.ts'
+import type { RecordForm } from './form-parts.ts'
 import { noun, plural } from './labels.ts'
 import { recordForm } from './record-form.ts'
 import { type Item, recordCrumbs, resourceByOption, resourcePath } from './resources.ts'

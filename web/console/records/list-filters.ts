@@ -14,7 +14,7 @@ import { combobox } from './combobox.ts'
 import { multiSelectField, optionsOf, timeField } from './controls.ts'
 import { toLocal } from './field-values.ts'
 import { toFormField } from './fields.ts'
-import { actionName } from './form-context.ts'
+import { actionName } from './form-parts.ts'
 import { label, noun } from './labels.ts'
 import {
   filterParameter,

@@ -128,12 +128,10 @@ export function sortOf(resource: Resource, pairs: Pairs): string {
 function columnHead({ resource, pairs }: ListTable, name: string, schema: Schema): ColumnOptions {
   const { sorts }: OperationRow = operations[resource.operations.list]
   const text = fieldLabel(shownName(name, schema))
-  const isTime = schema.format === 'date-time'
   const column = {
     name: text,
     isNumber: schema.type === 'integer' || schema.type === 'number',
-    // Cut off at the edge of the column.
-    isText: (schema.type === 'string' || schema.type === 'array') && !schema.enum && !isTime,
+    isText: schema.type === 'string' && !schema.enum && schema.format !== 'date-time',
   }
   if (!sorts.includes(name)) return { ...column, label: text }
   const order = sortOf(resource, pairs)

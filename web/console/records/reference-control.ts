@@ -6,9 +6,16 @@ import { fieldId, labelledField, textField } from '../form-fields.ts'
 import { withQuery } from '../query.ts'
 import { hiddenInput } from '../ui.ts'
 import { combobox, statusPill } from './combobox.ts'
-import { draftValue, fieldOptions, formButton, formLabel } from './control-parts.ts'
 import type { FormField } from './field.ts'
-import { actionName, type ControlContext, elementId } from './form-context.ts'
+import {
+  actionName,
+  type ControlContext,
+  draftValue,
+  elementId,
+  fieldOptions,
+  formButton,
+  formLabel,
+} from './form-parts.ts'
 import { noun } from './labels.ts'
 import { findKnownRecord, recordName, referenceLink } from './references.ts'
 import {
