@@ -105,6 +105,9 @@ describe('records in a browser', () => {
     await participant.press('Enter')
     await participant.pressSequentially('grace')
     await page.getByRole('option', { name: 'Grace Kelly', selected: true }).waitFor()
+    // The form of a new participant begins with the typed name.
+    const create = page.getByRole('link', { name: 'New participant' })
+    expect(await create.getAttribute('href')).toMatch(/\/participants\/new\?full_name=grace$/)
     await participant.press('ArrowDown')
     await page.getByRole('option', { name: 'Grace Hopper', selected: true }).waitFor()
     await participant.press('Enter')

@@ -16,70 +16,50 @@ import {
 import { replace } from '../htmx.ts'
 import { hiddenInput } from '../ui.ts'
 import { amountPreview, amountProblem, currencyName, hasCurrencies, seenName } from './amounts.ts'
-import { resolveDependent } from './dependent-fields.ts'
-import { countName, groupCount, kindName } from './draft.ts'
-import type { FieldKind, FormField } from './field.ts'
+import { kindName } from './draft.ts'
+import type { FormField } from './field.ts'
 import { fitsTimeInput, LIST_KINDS, SCALAR_KINDS, scalarKinds } from './field-values.ts'
-import { groupFields } from './fields.ts'
 import {
   actionName,
   type ControlContext,
   draftValue,
   elementId,
-  errorLine,
   FORM_ID,
-  fieldHint,
   fieldOptions,
-  formButton,
   formLabel,
-  hintLine,
-  storedValueNote,
 } from './form-parts.ts'
-import { isResourceChoice } from './keyed-fields.ts'
-import { label, option } from './labels.ts'
-import { reference } from './reference-control.ts'
-import { canViewResource, resourceByOption } from './resources.ts'
+import { option } from './labels.ts'
+import { canViewResource, isResourceChoice, resourceByOption } from './resources.ts'
 
-export function control(field: FormField, context: ControlContext): Html {
-  return CONTROLS[field.kind](field, context)
+export function yesNoControl(field: FormField, context: ControlContext): Html {
+  return selectField({
+    ...fieldOptions(field, context),
+    none: 'Not set',
+    choices: [
+      { value: 'true', label: 'Yes' },
+      { value: 'false', label: 'No' },
+    ],
+  })
 }
 
-const CONTROLS: Record<FieldKind, (field: FormField, context: ControlContext) => Html> = {
-  reference,
-  choice,
-  yes_no: (field, context) =>
-    selectField({
-      ...fieldOptions(field, context),
-      none: 'Not set',
-      choices: [
-        { value: 'true', label: 'Yes' },
-        { value: 'false', label: 'No' },
-      ],
-    }),
-  time: (field, context) => timeField(fieldOptions(field, context)),
-  amount,
-  number,
-  text,
-  lines: (field, context) => {
-    const name = kindName(field.path)
-    const isJson = context.draft.get(name) === 'json'
-    return html`
-      ${isJson && hiddenInput(name, 'json')}
-      ${textArea({ ...fieldOptions(field, context), rows: 3, isCode: isJson })}`
-  },
-  options,
-  joined: options,
-  groups,
-  group: fieldset,
-  keyed: fieldset,
-  scalar,
-  scalars,
-  dependent: (field, context) => control(resolveDependent(field, context.draft), context),
-  json: (field, context) => textArea({ ...fieldOptions(field, context), isCode: true, rows: 5 }),
+export function timeControl(field: FormField, context: ControlContext): Html {
+  return timeField(fieldOptions(field, context))
+}
+
+export function linesControl(field: FormField, context: ControlContext): Html {
+  const name = kindName(field.path)
+  const isJson = context.draft.get(name) === 'json'
+  return html`
+    ${isJson && hiddenInput(name, 'json')}
+    ${textArea({ ...fieldOptions(field, context), rows: 3, isCode: isJson })}`
+}
+
+export function jsonControl(field: FormField, context: ControlContext): Html {
+  return textArea({ ...fieldOptions(field, context), isCode: true, rows: 5 })
 }
 
 /** The amount as people write it, and below it the amount as the console reads it. */
-function amount(field: FormField, context: ControlContext): Html {
+export function amountControl(field: FormField, context: ControlContext): Html {
   const { path, currency = '' } = field
   const previewId = `preview-${elementId(path)}`
   const refresh = replace(previewId, {
@@ -106,7 +86,7 @@ function amount(field: FormField, context: ControlContext): Html {
   )
 }
 
-function number(field: FormField, context: ControlContext): Html {
+export function numberControl(field: FormField, context: ControlContext): Html {
   return labelledField(
     fieldOptions(field, context),
     (attributes) => html`<input
@@ -122,7 +102,7 @@ function number(field: FormField, context: ControlContext): Html {
 /** A field gets a textarea if the contract permits more characters. */
 const MAX_INPUT_CHARACTERS = 500
 
-function text(field: FormField, context: ControlContext): Html {
+export function textControl(field: FormField, context: ControlContext): Html {
   const { maxLength, format } = field.schema
   const value = draftValue(field, context)
   // A text input drops line breaks.
@@ -146,7 +126,7 @@ export function optionsOf(schema: Schema): Choice[] {
     .map((value) => ({ value: String(value), label: toLabel(String(value)) }))
 }
 
-function choice(field: FormField, context: ControlContext): Html {
+export function choiceControl(field: FormField, context: ControlContext): Html {
   const { schema, isRequired, refreshesForm } = field
   const value = context.draft.get(field.path) ?? String(schema.default ?? '')
   const isOffered = ({ value: option }: Choice): boolean =>
@@ -179,7 +159,7 @@ function canViewOption(user: User, value: string): boolean {
 /** A field with more options gets a scrolling list. */
 const MAX_CHECKBOXES = 12
 
-function options(field: FormField, context: ControlContext): Html {
+export function optionsControl(field: FormField, context: ControlContext): Html {
   const { path, schema } = field
   const values = context.draft.getAll(path).filter(Boolean)
   return multiSelectField({
@@ -213,58 +193,9 @@ function optionElement({ value, label }: Choice, isSelected: boolean): Html {
   return html`<option value="${value}"${isSelected && html` selected`}>${label}</option>`
 }
 
-/** A list of objects. Each object is a group of fields. An empty list shows one empty group. */
-function groups(field: FormField, context: ControlContext): Html {
-  const { path, schema } = field
-  const count = Math.max(1, groupCount(context.draft, field))
-  const canAdd = count < (schema.maxItems ?? Number.POSITIVE_INFINITY)
-  return html`<fieldset class="field record-groups" id="group-${elementId(path)}">
-    ${legend(field)}
-    ${hintLine(fieldHint(field, context))}
-    ${hiddenInput(countName(path), String(count))}
-    ${Array.from({ length: count }, (_, index) => group(field, context, index))}
-    ${canAdd && formButton(context, { action: 'add', value: path, style: 'button' }, 'Add another')}
-    ${errorLine(field, context)}
-  </fieldset>`
-}
-
-function group(field: FormField, context: ControlContext, index: number): Html {
-  const title = `${label(field.path).replace(/s$/, '')} ${index + 1}`
-  return html`<fieldset class="record-group">
-    <legend>${title}</legend>
-    ${groupFields(field, index).map((part) => control(part, context))}
-    ${formButton(
-      context,
-      { action: 'remove', value: `${field.path}.${index}`, style: 'button quiet' },
-      html`Remove<span class="visually-hidden"> ${title.toLowerCase()}</span>`,
-    )}
-  </fieldset>`
-}
-
-function legend(field: FormField): Html {
-  const optional = !field.isRequired && html` <span class="optional">optional</span>`
-  return html`<legend>${formLabel(field)}${optional}</legend>`
-}
-
-function fieldset(field: FormField, context: ControlContext): Html {
-  const { kind, parts = [], waitsFor } = field
-  // The hint explains the possible keys. The parts of a keyed field show them already.
-  const showsKeys = kind === 'keyed' && parts.length > 0
-  const hint = showsKeys ? storedValueNote(field, context) : fieldHint(field, context)
-  const isEmpty = waitsFor === undefined && parts.length === 0
-  return html`<fieldset class="field record-group">
-    ${legend(field)}
-    ${hintLine(hint)}
-    ${waitsFor !== undefined && html`<p class="muted">${waitsFor}</p>`}
-    ${isEmpty && html`<p class="muted">No fields to fill in.</p>`}
-    ${parts.map((part) => control(part, context))}
-    ${errorLine(field, context)}
-  </fieldset>`
-}
-
 /** An input for the kind of the value (`SCALAR_KINDS`) and one for its text. If only one kind is
  *  possible, the user need not choose it. */
-function scalar(field: FormField, context: ControlContext): Html {
+export function scalarControl(field: FormField, context: ControlContext): Html {
   const { path, schema } = field
   const kinds = scalarKinds(schema)
   const choices = kinds.map((value) => ({ value, label: SCALAR_KINDS[value] }))
@@ -284,7 +215,7 @@ function scalar(field: FormField, context: ControlContext): Html {
 }
 
 /** An input for the kind of the values (`LIST_KINDS`), and a text with one value per line. */
-function scalars(field: FormField, context: ControlContext): Html {
+export function scalarsControl(field: FormField, context: ControlContext): Html {
   const kind = context.draft.get(kindName(field.path)) ?? 'text'
   // JSON is offered only for a list that is JSON already: lines cannot represent such a list.
   const kinds = Object.entries(LIST_KINDS)

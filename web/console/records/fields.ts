@@ -1,8 +1,24 @@
-/** Form fields: derives their kind from the schema, and converts values to form texts and back. */
+/** Form fields. Their kind decides all: which schemas have it, the control that shows it, and how values
+ *  become form texts and texts become values. */
 import type { Schema } from '../../../scripts/model/schema.ts'
+import { type Html, html } from '../../shared/html.ts'
+import { hiddenInput } from '../ui.ts'
 import { amountProblem, typedAmount, writeAmount } from './amounts.ts'
+import {
+  amountControl,
+  choiceControl,
+  jsonControl,
+  linesControl,
+  numberControl,
+  optionsControl,
+  scalarControl,
+  scalarsControl,
+  textControl,
+  timeControl,
+  yesNoControl,
+} from './controls.ts'
 import { resolveDependent, withDrivers } from './dependent-fields.ts'
-import { type Draft, groupCount, serializeField } from './draft.ts'
+import { countName, type Draft, groupCount, serializeField } from './draft.ts'
 import type { FieldKind, FormField, ReadContext } from './field.ts'
 import {
   convertText,
@@ -22,10 +38,23 @@ import {
   writeScalars,
   writeText,
 } from './field-values.ts'
+import {
+  type ControlContext,
+  elementId,
+  errorLine,
+  fieldHint,
+  formButton,
+  formLabel,
+  hintLine,
+  storedValueNote,
+} from './form-parts.ts'
+import { label } from './labels.ts'
+import { referenceControl } from './reference-control.ts'
 import { referencedResource } from './resources.ts'
 
 interface KindRules {
   fits(schema: Schema, name: string): boolean
+  control(field: FormField, context: ControlContext): Html
   write(draft: Draft, field: FormField, value: unknown): void
   /** Undefined means "omit the field". `current` is the stored value. */
   read(draft: Draft, field: FormField, context: ReadContext, current: unknown): unknown
@@ -35,33 +64,39 @@ interface KindRules {
 const KINDS: Record<FieldKind, KindRules> = {
   dependent: {
     fits: (schema) => schema['x-depends-on'] !== undefined,
+    control: (field, context) => control(resolveDependent(field, context.draft), context),
     write: (draft, field, value) => writeField(draft, resolveDependent(field, draft), value),
     read: (draft, field, context, current) =>
       readField(draft, resolveDependent(field, draft), context, current),
   },
   reference: {
     fits: ({ type }, name) => type === 'string' && referencedResource(name) !== undefined,
+    control: referenceControl,
     write: writeText,
     read: readText,
   },
   choice: {
     fits: (schema) => schema.enum !== undefined,
+    control: choiceControl,
     write: writeText,
     read: (draft, field, context) =>
       convertText(readText(draft, field, context), (text) => optionFor(text, field.schema)),
   },
   yes_no: {
     fits: ({ type }) => type === 'boolean',
+    control: yesNoControl,
     write: writeText,
     read: (draft, field, context) => convertText(readText(draft, field, context), toBoolean),
   },
   time: {
     fits: ({ type, format }) => type === 'string' && format === 'date-time',
+    control: timeControl,
     write: (draft, field, value) => writeText(draft, field, convertText(value, toLocal)),
     read: (draft, field, context) => convertText(readText(draft, field, context), toInstant),
   },
   amount: {
     fits: (schema) => schema['x-currency'] !== undefined,
+    control: amountControl,
     write: writeAmount,
     read: (draft, field, context) => {
       const problem = amountProblem(draft, field)
@@ -71,19 +106,27 @@ const KINDS: Record<FieldKind, KindRules> = {
   },
   number: {
     fits: ({ type }) => type === 'integer' || type === 'number',
+    control: numberControl,
     write: writeText,
     read: (draft, field, context) =>
       convertText(readText(draft, field, context), (text) => toNumber(text, field.schema)),
   },
-  text: { fits: ({ type }) => type === 'string', write: writeText, read: readText },
+  text: {
+    fits: ({ type }) => type === 'string',
+    control: textControl,
+    write: writeText,
+    read: readText,
+  },
   /** One text per line. */
   lines: {
     fits: ({ type, items }) => type === 'array' && items?.type === 'string' && !items.enum,
+    control: linesControl,
     write: writeLines,
     read: readLines,
   },
   options: {
     fits: ({ type, items }) => type === 'array' && items?.enum !== undefined,
+    control: optionsControl,
     write: (draft, { path }, value) => {
       for (const one of listOf(value)) draft.append(path, String(one))
     },
@@ -96,6 +139,7 @@ const KINDS: Record<FieldKind, KindRules> = {
   /** Options, joined with commas into one text: see keyed-fields.ts. */
   joined: {
     fits: () => false,
+    control: optionsControl,
     write: (draft, { path }, value) => {
       for (const one of String(value).split(',')) draft.append(path, one)
     },
@@ -104,6 +148,7 @@ const KINDS: Record<FieldKind, KindRules> = {
   /** A list of objects. */
   groups: {
     fits: ({ type, items }) => type === 'array' && items?.properties !== undefined,
+    control: groupsControl,
     write: (draft, field, value) => {
       for (const [index, item] of listOf(value).entries())
         writeAll(draft, groupFields(field, index), item)
@@ -118,25 +163,29 @@ const KINDS: Record<FieldKind, KindRules> = {
   group: {
     fits: ({ type, properties, additionalProperties }) =>
       type === 'object' && properties !== undefined && !additionalProperties,
+    control: partsControl,
     write: writeParts,
     read: readParts,
   },
   /** An object whose keys another field decides: see keyed-fields.ts. */
-  keyed: { fits: () => false, write: writeParts, read: readKeyedParts },
+  keyed: { fits: () => false, control: partsControl, write: writeParts, read: readKeyedParts },
   /** A text, a number or a boolean. */
   scalar: {
     fits: isScalar,
+    control: scalarControl,
     write: writeScalar,
     read: readScalar,
   },
   /** A list of texts, numbers or booleans. */
   scalars: {
     fits: ({ type, items }) => type === 'array' && isScalar(items ?? {}),
+    control: scalarsControl,
     write: writeScalars,
     read: readScalars,
   },
   json: {
     fits: () => true,
+    control: jsonControl,
     write: (draft, { path }, value) => draft.set(path, JSON.stringify(value, null, 2)),
     read: readJsonField,
   },
@@ -281,4 +330,58 @@ function partValue(value: unknown, { name }: FormField): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
     ? (value as Record<string, unknown>)[name]
     : undefined
+}
+
+/** The input of the field, with its label, hint and errors. */
+export function control(field: FormField, context: ControlContext): Html {
+  return KINDS[field.kind].control(field, context)
+}
+
+/** A list of objects. Each object is a group of fields. An empty list shows one empty group. */
+function groupsControl(field: FormField, context: ControlContext): Html {
+  const { path, schema } = field
+  const count = Math.max(1, groupCount(context.draft, field))
+  const canAdd = count < (schema.maxItems ?? Number.POSITIVE_INFINITY)
+  return html`<fieldset class="field record-groups" id="group-${elementId(path)}">
+    ${legend(field)}
+    ${hintLine(fieldHint(field, context))}
+    ${hiddenInput(countName(path), String(count))}
+    ${Array.from({ length: count }, (_, index) => group(field, context, index))}
+    ${canAdd && formButton(context, { action: 'add', value: path, style: 'button' }, 'Add another')}
+    ${errorLine(field, context)}
+  </fieldset>`
+}
+
+function group(field: FormField, context: ControlContext, index: number): Html {
+  const title = `${label(field.path).replace(/s$/, '')} ${index + 1}`
+  return html`<fieldset class="record-group">
+    <legend>${title}</legend>
+    ${groupFields(field, index).map((part) => control(part, context))}
+    ${formButton(
+      context,
+      { action: 'remove', value: `${field.path}.${index}`, style: 'button quiet' },
+      html`Remove<span class="visually-hidden"> ${title.toLowerCase()}</span>`,
+    )}
+  </fieldset>`
+}
+
+function legend(field: FormField): Html {
+  const optional = !field.isRequired && html` <span class="optional">optional</span>`
+  return html`<legend>${formLabel(field)}${optional}</legend>`
+}
+
+function partsControl(field: FormField, context: ControlContext): Html {
+  const { kind, parts = [], waitsFor } = field
+  // The hint explains the possible keys. The parts of a keyed field show them already.
+  const showsKeys = kind === 'keyed' && parts.length > 0
+  const hint = showsKeys ? storedValueNote(field, context) : fieldHint(field, context)
+  const isEmpty = waitsFor === undefined && parts.length === 0
+  return html`<fieldset class="field record-group">
+    ${legend(field)}
+    ${hintLine(hint)}
+    ${waitsFor !== undefined && html`<p class="muted">${waitsFor}</p>`}
+    ${isEmpty && html`<p class="muted">No fields to fill in.</p>`}
+    ${parts.map((part) => control(part, context))}
+    ${errorLine(field, context)}
+  </fieldset>`
 }

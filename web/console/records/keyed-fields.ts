@@ -14,6 +14,7 @@ import { findKnownRecord, findRecord, type KnownRecords } from './references.ts'
 import {
   canViewResource,
   type Item,
+  isResourceChoice,
   recordFields,
   referencedResource,
   resourceByOption,
@@ -56,13 +57,6 @@ function hasOpenKeys({ kind, schema }: FormField): boolean {
 /** The schema of each value in an object with open keys. */
 function valueSchema({ additionalProperties }: Schema): Schema {
   return typeof additionalProperties === 'object' ? additionalProperties : {}
-}
-
-/** Whether the options are resources, as in the `resource` of an export. */
-export function isResourceChoice({ kind, schema }: FormField): boolean {
-  return (
-    kind === 'choice' && (schema.enum ?? []).every((value) => resourceByOption(value) !== undefined)
-  )
 }
 
 /** Undefined if the field does not hold the filters of a list. */

@@ -27,7 +27,7 @@ import {
   resourcePath,
 } from './resources.ts'
 
-export function reference(field: FormField, context: ControlContext): Html {
+export function referenceControl(field: FormField, context: ControlContext): Html {
   const resource = referencedResource(field.name)
   if (!resource || !canViewResource(context.user, resource))
     return textField(fieldOptions(field, context))

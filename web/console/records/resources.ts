@@ -34,6 +34,11 @@ export function optionOf({ slug }: Resource): string {
   return slug.replaceAll('-', '_')
 }
 
+/** Whether the options are resources, as in the `resource` of an export. */
+export function isResourceChoice({ schema: { enum: options } }: { schema: Schema }): boolean {
+  return options?.every((value) => resourceByOption(value) !== undefined) ?? false
+}
+
 export function canViewResource(user: User, { module }: Resource): boolean {
   return hasPermission(user, module, 'read')
 }
