@@ -228,7 +228,7 @@ describe('records in a browser', () => {
     await page.getByRole('link', { name: 'New export' }).first().click()
     await page.getByLabel('Resource').selectOption('Participants')
     await page.getByRole('button', { name: 'Update form' }).click()
-    await page.getByLabel('Search').fill('byron')
+    await page.locator('main').getByLabel('Search').fill('byron')
     await page.getByLabel('Format').selectOption('CSV for spreadsheets')
     await page.getByRole('button', { name: 'Create export' }).last().click()
     await page.getByRole('heading', { name: 'Participants, CSV' }).waitFor()
