@@ -180,6 +180,10 @@ describe('audit log', () => {
     expect((await visits.get('/audit-log')).text).toContain(
       `Updated the participant <a href="/console/records/participants/${id}">“Ada King”</a>`,
     )
+    const payment = await newPayment(client, { participant_id: id })
+    expect((await visits.get('/audit-log')).text).toContain(
+      `Created the payment <a href="/console/records/payments/${payment.id}">“Ada King, €125.00”</a>`,
+    )
     const history = tableOf((await visits.get(`/records/participants/${id}`)).text, 'History')
     expect(history.map(([what]) => what)).toEqual(['Updated Full name', 'Created'])
   })

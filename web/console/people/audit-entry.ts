@@ -1,6 +1,5 @@
 /** The entries of the audit log as texts. */
-import { operations } from '../../../generated/operations.ts'
-import { type Resource, resources } from '../../../generated/resources.ts'
+import { resources } from '../../../generated/resources.ts'
 import type { AuditEntry } from '../../../records/audit-log.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { ACCESS_LEVELS } from '../account/api-key-parts.ts'
@@ -9,7 +8,7 @@ import { icon } from '../icons.ts'
 import { ROLES } from '../layout.ts'
 import type { Visit } from '../page.ts'
 import { label, noun } from '../records/labels.ts'
-import { listRecords, recordName } from '../records/references.ts'
+import { findRecords, loadReferences, recordTitle } from '../records/references.ts'
 import { fieldLabel, resourcePath } from '../records/resources.ts'
 import { shortId } from '../ui.ts'
 import { MODULE_LABELS, PERMISSION_LABELS } from './access-form.ts'
@@ -22,18 +21,16 @@ export async function loadRecordLinks(visit: Visit, entries: AuditEntry[]): Prom
   const links: RecordLinks = new Map()
   for (const [type, some] of Map.groupBy(entries, ({ target }) => target.type)) {
     const resource = resources.find((one) => one.type === type)
-    if (!resource || !('id' in operations[resource.operations.list].filters)) continue
+    if (!resource) continue
     const ids = new Set(some.map(({ target }) => target.id))
-    const query = { 'filter[id]': [...ids], 'page[size]': ids.size }
-    for (const item of (await listRecords(visit, resource, query)).data)
-      links.set(item.id, recordLink(resource, item.id, recordName(resource, item)))
+    const items = await findRecords(visit, resource, [...ids])
+    const known = await loadReferences(visit, items)
+    for (const item of items) {
+      const path = `/console${resourcePath(resource, item.id)}`
+      links.set(item.id, html`<a href="${path}">“${recordTitle(resource, item, known)}”</a>`)
+    }
   }
   return links
-}
-
-function recordLink(resource: Resource, id: string, name: string | undefined): Html {
-  const text = name === undefined ? html`<code>${shortId(id)}</code>` : `“${name}”`
-  return html`<a href="/console${resourcePath(resource, id)}">${text}</a>`
 }
 
 /** For example `Updated the task “Call Ada”`. */

@@ -3,6 +3,7 @@ import { validate as isUuid } from 'uuid'
 import { StatusError } from '../../../errors.ts'
 import { type OperationRow, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
+import { inBatches } from '../../../records/database/statements.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { capital, count } from '../format.ts'
@@ -21,9 +22,6 @@ import {
 
 /** Loaded records that the user can view, by type and ID: `participant 0193…`. */
 export type KnownRecords = Map<string, { resource: Resource; item: Item }>
-
-/** So that one page does not use all database connections. */
-const MAX_CONCURRENT_LOOKUPS = 8
 
 const keyOf = (resource: Resource, id: string): string => `${resource.type} ${id.toLowerCase()}`
 
@@ -66,23 +64,37 @@ export async function loadReferences(
   visit: Visit,
   items: Record<string, unknown>[],
 ): Promise<KnownRecords> {
-  const wanted = new Map<string, { resource: Resource; id: string }>()
+  const wanted = new Map<Resource, Set<string>>()
   for (const [name, id] of items.flatMap((item) => Object.entries(item))) {
     const resource = referencedResource(name)
     if (resource && typeof id === 'string' && isUuid(id) && canViewResource(visit.user, resource))
-      wanted.set(keyOf(resource, id), { resource, id })
+      wanted.set(resource, (wanted.get(resource) ?? new Set()).add(id.toLowerCase()))
   }
   const known: KnownRecords = new Map()
-  const waiting = [...wanted]
-  while (waiting.length > 0) {
-    await Promise.all(
-      waiting.splice(0, MAX_CONCURRENT_LOOKUPS).map(async ([key, { resource, id }]) => {
-        const item = await findRecord(visit, resource, id)
-        if (item) known.set(key, { resource, item })
-      }),
-    )
-  }
+  for (const [resource, ids] of wanted)
+    for (const item of await findRecords(visit, resource, [...ids]))
+      known.set(keyOf(resource, item.id), { resource, item })
   return known
+}
+
+/** The API reads larger pages one at a time. */
+const MAX_PAGE = 25
+
+/** Those of the records that exist, in no order. */
+export async function findRecords(
+  visit: Visit,
+  resource: Resource,
+  ids: string[],
+): Promise<Item[]> {
+  const { filters }: OperationRow = operations[resource.operations.list]
+  const items: (Item | undefined)[] = []
+  if ('id' in filters)
+    for (const batch of inBatches(ids, MAX_PAGE)) {
+      const query = { 'filter[id]': batch, 'page[size]': batch.length }
+      items.push(...(await listRecords(visit, resource, query)).data)
+    }
+  else for (const id of ids) items.push(await findRecord(visit, resource, id))
+  return items.filter((item) => item !== undefined)
 }
 
 /** `name`: the field that refers to the record, for example `participant_id`. */
