@@ -76,6 +76,7 @@ function isPermittedBySpecification(
   switch (area) {
     case '':
     case 'me':
+    case 'search':
       return true
     case 'requests':
     case 'requests.csv':
