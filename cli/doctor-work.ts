@@ -29,9 +29,9 @@ export async function checkWebhooks({ db, config }: Installation): Promise<Findi
   let afterId: string | undefined
   do {
     const webhooks = await listSealedSecrets(db.read, { afterId, limit: WEBHOOKS_PER_QUERY })
-    for (const { id, current, headers } of webhooks.filter(({ enabled }) => enabled)) {
+    for (const { id, url, current, headers } of webhooks.filter(({ enabled }) => enabled)) {
       count++
-      const secrets = [current, ...Object.values(headers)]
+      const secrets = [current, url ?? [], Object.values(headers)].flat()
       if (!secrets.every((sealed) => canOpen(config, id, sealed))) unreadable.push(id)
     }
     afterId = webhooks.at(-1)?.id

@@ -1971,6 +1971,11 @@ export interface components {
          * @enum {string}
          */
         NewWebhookOrdering: "none" | "by_resource";
+        /**
+         * @description The body of deliveries.
+         * @enum {string}
+         */
+        WebhookFormat: "event" | "slack";
         /** @description A subscription of an endpoint to events. */
         Webhook: {
             id: components["schemas"]["Id"];
@@ -1980,6 +1985,7 @@ export interface components {
             description: string;
             /** @description The types of events that the webhook gets. */
             event_types: components["schemas"]["WebhookEventType"][];
+            format: components["schemas"]["WebhookFormat"];
             ordering: components["schemas"]["WebhookOrdering"];
             /** @description The names of your headers of each request. Their values are never returned. */
             header_names: string[];
@@ -2003,7 +2009,7 @@ export interface components {
          * @description A field of a webhook.
          * @enum {string}
          */
-        WebhookField: "id" | "url" | "description" | "event_types" | "ordering" | "header_names" | "enabled" | "disabled_at" | "secret" | "has_next_secret" | "next_secret" | "created_at" | "updated_at";
+        WebhookField: "id" | "url" | "description" | "event_types" | "format" | "ordering" | "header_names" | "enabled" | "disabled_at" | "secret" | "has_next_secret" | "next_secret" | "created_at" | "updated_at";
         /** @description A page of webhooks. */
         WebhookList: {
             /** @description The records of the page, in order. */
@@ -3770,6 +3776,7 @@ export interface components {
                  *         "participant.created",
                  *         "task.completed"
                  *       ],
+                 *       "format": "event",
                  *       "ordering": "none",
                  *       "header_names": [],
                  *       "enabled": true,
@@ -3808,6 +3815,7 @@ export interface components {
                  *         "participant.created",
                  *         "task.completed"
                  *       ],
+                 *       "format": "event",
                  *       "ordering": "none",
                  *       "header_names": [],
                  *       "enabled": true,
@@ -3845,6 +3853,7 @@ export interface components {
                  *         "participant.created",
                  *         "task.completed"
                  *       ],
+                 *       "format": "event",
                  *       "ordering": "none",
                  *       "header_names": [],
                  *       "enabled": true,
@@ -3882,6 +3891,7 @@ export interface components {
                  *         "participant.created",
                  *         "task.completed"
                  *       ],
+                 *       "format": "event",
                  *       "ordering": "none",
                  *       "header_names": [],
                  *       "enabled": true,
@@ -3920,6 +3930,7 @@ export interface components {
                  *             "participant.created",
                  *             "task.completed"
                  *           ],
+                 *           "format": "event",
                  *           "ordering": "none",
                  *           "header_names": [],
                  *           "enabled": true,
@@ -5542,6 +5553,7 @@ export type WebhookEventType = components['schemas']['WebhookEventType'];
 export type DeliveredEventType = components['schemas']['DeliveredEventType'];
 export type WebhookOrdering = components['schemas']['WebhookOrdering'];
 export type NewWebhookOrdering = components['schemas']['NewWebhookOrdering'];
+export type WebhookFormat = components['schemas']['WebhookFormat'];
 export type Webhook = components['schemas']['Webhook'];
 export type WebhookField = components['schemas']['WebhookField'];
 export type WebhookList = components['schemas']['WebhookList'];

@@ -4,6 +4,7 @@ import {
   findWebhook,
   HeadersOfOtherHost,
   lockWebhook,
+  NotForSlack,
   type PublicWebhook,
   toPublicWebhook,
 } from '../records/webhooks.ts'
@@ -34,6 +35,7 @@ export async function updateWebhook(call: Call<'updateWebhook'>): Promise<Public
   const change = { ...call, now: new Date(nextUpdatedAt(current, now)) }
   await changeWebhook(change, secretKeys, webhook.id, { ...fields, eventTypes, headers }).catch(
     (error: unknown) => {
+      if (error instanceof NotForSlack) throw new InvalidInput({ event_types: [error.message] })
       if (error instanceof HeadersOfOtherHost) throw new InvalidInput({ headers: [error.message] })
       throw error
     },

@@ -40,6 +40,7 @@ const STEPS: [table: string, remove: RemoveBatch][] = [
   ['events', ownRows('events', 'id')],
   ['attempt_counts', rowsOf('webhooks', 'attempt_counts', 'webhook_id', 'span_ms', 'starts_at')],
   ['webhook_health', rowsOf('webhooks', 'webhook_health', 'webhook_id')],
+  ['held_notices', ownRows('held_notices', 'id')],
   ['webhooks', ownRows('webhooks', 'id')],
   ['payments', ownRows('payments', 'id')],
   ['job_applications', ownRows('job_applications', 'id')],

@@ -8,6 +8,8 @@ import { ARE_PAUSED } from './delivery-pause.ts'
 export interface AttemptWebhook {
   id: string
   url: string
+  /** The whole URL of a Slack channel, encrypted. Then `url` is without the path. */
+  sealedUrl: string | null
   /** With the port. */
   host: string
   sealedSecret: string
@@ -52,6 +54,7 @@ interface DeliveryRow {
 interface WebhookRow {
   id: string
   url: string
+  url_encrypted: string | null
   secret_encrypted: string
   headers_encrypted: string
   enabled: boolean | number
@@ -91,7 +94,7 @@ export async function loadRequests(
     () =>
       select<WebhookRow>(
         sql,
-        `select id, url, secret_encrypted, headers_encrypted, enabled, deleted_at, suspended_at,
+        `select id, url, url_encrypted, secret_encrypted, headers_encrypted, enabled, deleted_at, suspended_at,
            ${ARE_PAUSED} as paused${dialect === 'postgres' ? `, ${WITHOUT_WAIT}` : ''}
          from webhooks where ${isOwn.sql} and ${isWebhook.sql}
          ${dialect === 'postgres' ? 'for share skip locked' : ''}`,
@@ -121,6 +124,7 @@ function webhookFromRow(row: WebhookRow): AttemptWebhook {
   return {
     id: row.id,
     url: row.url,
+    sealedUrl: row.url_encrypted,
     host: hostOf(row.url),
     sealedSecret: row.secret_encrypted,
     sealedHeaders: JSON.parse(row.headers_encrypted),

@@ -8,6 +8,9 @@ import { type KeyedRequest, type KeyRow, type KeyState, keyStateOf } from './ide
 export const orderings = ['none', 'by_resource'] as const
 export type Ordering = (typeof orderings)[number]
 
+/** `slack`: messages for a Slack-compatible incoming webhook. */
+export type WebhookFormat = 'event' | 'slack'
+
 /** Subscribed to by name alone: `*` does not include it. */
 export const isOperational = (type: string): boolean => Object.hasOwn(operationalTypes, type)
 
@@ -25,16 +28,18 @@ export interface Subscription {
   id: string
   /** `['*']`: all types, including future ones. */
   eventTypes: string[]
+  format: WebhookFormat
   ordering: Ordering
 }
 
 interface SubscriptionRow {
   id: string
   event_types: string
+  format: WebhookFormat
   ordering: Ordering
 }
 
-const COLUMNS = 'webhooks.id, event_types, ordering'
+const COLUMNS = 'webhooks.id, event_types, format, ordering'
 const IS_ENABLED = 'webhooks.account_id = ? and deleted_at is null and enabled'
 
 /** The accounts with an enabled webhook that is subscribed to an operational event. A statement on
@@ -47,6 +52,7 @@ function fromRow(row: SubscriptionRow): Subscription {
   return {
     id: row.id,
     eventTypes: JSON.parse(row.event_types) as string[],
+    format: row.format,
     ordering: row.ordering,
   }
 }

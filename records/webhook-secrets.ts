@@ -24,15 +24,17 @@ export class NoNextSecret extends Refused {
   }
 }
 
-/** What the attempts of each enabled webhook need, by ID: the current signing secret, and the values
- *  of the headers, encrypted. */
+/** What the attempts of each enabled webhook need, by ID: the current signing secret, the
+ *  URL of a Slack channel, and the values of the headers, encrypted. */
 export async function listEnabledSecrets(scope: Scope): Promise<Map<string, string[]>> {
-  const rows: Pick<WebhookRow, 'id' | 'secret_encrypted' | 'headers_encrypted'>[] =
-    await notDeleted(scope)
-      .where({ enabled: true })
-      .select('id', 'secret_encrypted', 'headers_encrypted')
+  const rows: WebhookRow[] = await notDeleted(scope)
+    .where({ enabled: true })
+    .select('id', 'secret_encrypted', 'headers_encrypted', 'url_encrypted')
   return new Map(
-    rows.map((row) => [row.id, [row.secret_encrypted, ...sealedValues(row.headers_encrypted)]]),
+    rows.map((row) => [
+      row.id,
+      [row.secret_encrypted, row.url_encrypted ?? [], sealedValues(row.headers_encrypted)].flat(),
+    ]),
   )
 }
 
@@ -56,6 +58,8 @@ export async function findSealedHeaders(scope: Scope, id: string): Promise<Recor
 }
 
 interface AllSecrets extends SealedSecrets {
+  /** Null: the URL is no secret. */
+  url: string | null
   /** Encrypted values by name. */
   headers: Record<string, string>
 }
@@ -84,11 +88,19 @@ export async function listSealedSecrets(
     .where('id', '>', afterId)
     .orderBy('id')
     .limit(limit)
-    .select('id', 'enabled', 'secret_encrypted', 'next_secret_encrypted', 'headers_encrypted')
+    .select(
+      'id',
+      'enabled',
+      'url_encrypted',
+      'secret_encrypted',
+      'next_secret_encrypted',
+      'headers_encrypted',
+    )
   const rows: WebhookRow[] = await (forUpdate ? query.forUpdate() : query)
   return rows.map((row) => ({
     id: row.id,
     enabled: Boolean(row.enabled),
+    url: row.url_encrypted,
     current: row.secret_encrypted,
     next: row.next_secret_encrypted,
     headers: JSON.parse(row.headers_encrypted),
@@ -99,11 +111,12 @@ export async function listSealedSecrets(
 export async function updateSealedSecrets(
   sql: Sql,
   id: string,
-  { current, next, headers }: AllSecrets,
+  { url, current, next, headers }: AllSecrets,
 ): Promise<void> {
   await sql('webhooks')
     .where({ id })
     .update({
+      url_encrypted: url,
       secret_encrypted: current,
       next_secret_encrypted: next,
       headers_encrypted: JSON.stringify(headers),

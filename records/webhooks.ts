@@ -11,16 +11,18 @@ import { newId } from './ids.ts'
 import { type Listing, toNullableTimestamp, toTimestamp } from './list.ts'
 import { FIXED_DEFAULTS, findQuotas } from './quotas.ts'
 import { countNoun, toStoredId } from './references.ts'
-import type { Ordering } from './subscriptions.ts'
+import { isOperational, type Ordering, type WebhookFormat } from './subscriptions.ts'
 import { endOutage } from './webhook-outages.ts'
 
 export interface Webhook {
   id: string
   accountId: string
+  /** Without the path if the format is `slack`. */
   url: string
   description: string
   /** `['*']`: all types, including future ones. */
   eventTypes: string[]
+  format: WebhookFormat
   ordering: Ordering
   /** The headers that users added to the requests. */
   headerNames: string[]
@@ -43,10 +45,12 @@ export interface WebhookRow {
   url: string
   description: string
   event_types: string
+  format: WebhookFormat
   ordering: Ordering
   enabled: boolean | number
   disabled_at: number | null
   suspended_at: number | null
+  url_encrypted: string | null
   secret_encrypted: string
   next_secret_encrypted: string | null
   /** JSON: encrypted values by name. */
@@ -63,6 +67,7 @@ function webhookFromRow(row: WebhookRow): Webhook {
     url: row.url,
     description: row.description,
     eventTypes: JSON.parse(row.event_types) as string[],
+    format: row.format,
     ordering: row.ordering,
     headerNames: Object.keys(JSON.parse(row.headers_encrypted)),
     enabled: Boolean(row.enabled),
@@ -86,6 +91,7 @@ export function toPublicWebhook(webhook: Webhook): PublicWebhook {
     description: webhook.description,
     // The contract, the console and the commands accept no other types.
     event_types: webhook.eventTypes as PublicWebhook['event_types'],
+    format: webhook.format,
     ordering: webhook.ordering,
     header_names: webhook.headerNames,
     enabled: webhook.enabled,
@@ -118,6 +124,14 @@ export class TooManyHeaders extends Refused {
   }
 }
 
+/** A Slack channel gets operational events alone, and its URL cannot be read back or changed. */
+export class NotForSlack extends Refused {
+  override name = 'NotForSlack'
+  constructor() {
+    super('must be muster.* events alone, and the URL of a Slack channel cannot be changed.')
+  }
+}
+
 const MAX_HEADERS = 20
 
 /** Otherwise, a user who may change the URL could read the values of headers: on a server of their
@@ -136,6 +150,8 @@ export interface NewWebhook {
   url: string
   description: string
   eventTypes: string[]
+  /** For a Slack channel: returns the encrypted URL for a webhook ID. `url` is without the path. */
+  sealUrl?(id: string): string
   ordering?: Ordering
   /** Default: true. */
   enabled?: boolean
@@ -157,11 +173,13 @@ export async function insertWebhook(
   if (count >= quotas.webhooks) throw new TooManyWebhooks(quotas.webhooks)
 
   const id = newId()
-  const row = {
+  const row: Omit<WebhookRow, 'account_id'> = {
     id,
     url: webhook.url,
     description: webhook.description,
     event_types: JSON.stringify(webhook.eventTypes),
+    format: webhook.sealUrl ? 'slack' : 'event',
+    url_encrypted: webhook.sealUrl?.(id) ?? null,
     ordering: webhook.ordering ?? 'none',
     enabled: webhook.enabled ?? true,
     disabled_at: webhook.enabled === false ? now.getTime() : null,
@@ -247,7 +265,7 @@ export interface WebhookChange {
   headers?: SealedHeaderChange
 }
 
-/** Throws `TooManyHeaders` and `HeadersOfOtherHost`. */
+/** Throws `TooManyHeaders`, `HeadersOfOtherHost` and `NotForSlack`. */
 export async function updateWebhook(
   scope: WriteScope,
   id: string,
@@ -260,7 +278,10 @@ export async function updateWebhook(
     .forNoKeyUpdate()
     .first()
   if (!before) return undefined
-  if (url !== undefined && before.url !== url) await endOutage(scope.sql, id)
+  const isOtherUrl = url !== undefined && url !== before.url
+  if (before.format === 'slack' && (isOtherUrl || !(eventTypes ?? []).every(isOperational)))
+    throw new NotForSlack()
+  if (isOtherUrl) await endOutage(scope.sql, id)
   const event_types = eventTypes && JSON.stringify(eventTypes)
   const headers_encrypted = JSON.stringify(mergeHeaders(before, url ?? before.url, headers))
   return updateColumns(scope, id, now, {
@@ -344,6 +365,7 @@ export async function deleteWebhook(
   const webhook = await updateColumns(scope, id, now, {
     enabled: false,
     deleted_at: now.getTime(),
+    url_encrypted: null,
     secret_encrypted: '',
     next_secret_encrypted: null,
     headers_encrypted: '{}',

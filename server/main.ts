@@ -164,7 +164,8 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
       const afterDays = config.disableWebhooksAfterDays
       parts.backgroundWork.push(hourly, startDisablingDeadWebhooks({ db, clock, log, afterDays }))
       hourly.wake()
-      parts.backgroundWork.push(...startNotices({ db, log, now, quotas: config.quotas }))
+      const { quotas, baseUrl } = config
+      parts.backgroundWork.push(...startNotices({ db, log, now, quotas, baseUrl }))
     } else {
       // In a worker, the engine warns of the pause itself.
       const pausedAt = await findPausedAt(db.read)

@@ -26,6 +26,7 @@ const OF_ALL_ACCOUNTS: Record<string, RegExp[]> = {
     ],
   'Operational events: the accounts that get them, and the health of their webhooks': [
     /from webhooks where deleted_at is null and enabled and event_types like/,
+    /from webhooks where id in \(select webhook_id from held_notices\)/,
   ],
   'Background jobs: the due ones, and the one that the queue names by its ID': [
     /^select id from (exports|imports) where status in \('queued', 'processing'\) and \(lease/,

@@ -9,6 +9,7 @@ import { type EventRow, insertEvents, type NewEventRow } from '../records/events
 import { newId } from '../records/ids.ts'
 import { listSubscriptions, type Subscription } from '../records/subscriptions.ts'
 import { findWebhook, type Webhook } from '../records/webhooks.ts'
+import { slackBody } from './slack.ts'
 
 export interface NewEvent<T extends EventType = EventType> {
   eventType: T
@@ -161,7 +162,10 @@ export async function emitTest(
     resource: { type: 'webhook', id: webhookId },
     data: [],
   }
-  const body = Buffer.from(JSON.stringify(payload))
+  const body =
+    webhook.format === 'slack'
+      ? slackBody(['This is a test message of Muster.'])
+      : Buffer.from(JSON.stringify(payload))
   await insertDeliveries(
     scope,
     [{ id, webhookId, eventId: null, eventType: TEST_EVENT, body, trigger: 'test' }],

@@ -8,10 +8,14 @@ import { accountTransaction, readScope, type WriteScope } from '../records/datab
 import { insertDeliveries } from '../records/deliveries.ts'
 import { newId } from '../records/ids.ts'
 import {
+  holdNotices,
+  listDueChannels,
   listNotifiedAccounts,
   lockNotifiedQuotas,
+  storeDigestAt,
   storeNotifiedQuotas,
   storeNotifiedState,
+  takeHeldNotices,
 } from '../records/notices.ts'
 import { countUse, findQuotas, type QuotaName, type Quotas } from '../records/quotas.ts'
 import { countNoun } from '../records/references.ts'
@@ -21,8 +25,9 @@ import {
   listChangedStates,
 } from '../records/reports/webhook-health.ts'
 import { listSubscriptions } from '../records/subscriptions.ts'
-import { findWebhookNames, webhookName } from '../records/webhooks.ts'
+import { findWebhookNames, lockWebhook, webhookName } from '../records/webhooks.ts'
 import { assertPayload, newDelivery } from './emit.ts'
+import { slackBody } from './slack.ts'
 
 export interface Notice {
   type: OperationalType
@@ -33,7 +38,7 @@ export interface Notice {
 }
 
 /** Schedules a delivery to each enabled webhook that is subscribed to the type, but none to the
- *  webhook that the notice is about. */
+ *  webhook that the notice is about. A Slack channel gets the notice with its next message. */
 export async function notify(scope: WriteScope, notice: Notice, now: Date): Promise<void> {
   const { type, resourceId, text } = notice
   const webhooks = await listSubscriptions(scope.sql, scope.accountId)
@@ -43,12 +48,54 @@ export async function notify(scope: WriteScope, notice: Notice, now: Date): Prom
   const subscribed = webhooks.filter(
     ({ id, eventTypes }) => eventTypes.includes(type) && id !== resourceId,
   )
-  const deliveries = subscribed.map((webhook) => newDelivery(webhook, payload))
-  await insertDeliveries(
+  const [channels, others] = [
+    subscribed.filter(({ format }) => format === 'slack'),
+    subscribed.filter(({ format }) => format === 'event'),
+  ]
+  await holdNotices(
     scope,
-    deliveries.map((delivery) => ({ ...delivery, eventId: null })),
-    now,
+    channels.map(({ id }) => ({ webhookId: id, type, resourceId, text })),
   )
+  const deliveries = others.map((webhook) => ({ ...newDelivery(webhook, payload), eventId: null }))
+  await insertDeliveries(scope, deliveries, now)
+}
+
+/** Schedules one message for each Slack channel with held notices: the first at once, the next ones an
+ *  hour after the previous one. `baseUrl`: of the console. */
+export async function sendDigests(
+  db: Db,
+  baseUrl: string,
+  now: Date,
+  stopping: AbortSignal,
+): Promise<void> {
+  for (const { accountId, webhookId } of await listDueChannels(db, now)) {
+    if (stopping.aborted) return
+    await accountTransaction(db, accountId, async (scope) => {
+      const webhook = await lockWebhook(scope, webhookId)
+      // Another node may have sent a message meanwhile.
+      if (!(await storeDigestAt(scope, webhookId, now))) return
+      const notices = await takeHeldNotices(scope, webhookId)
+      const [first] = notices
+      // The notices of a disabled channel are dropped.
+      if (!webhook?.enabled || !first) return
+      const body = slackBody(
+        notices.map(({ text, ...notice }) => ({ text, url: `${baseUrl}${pathOf(notice)}` })),
+      )
+      const delivery = { id: newId(), webhookId, eventId: null, eventType: first.type, body }
+      await insertDeliveries(scope, [{ ...delivery, trigger: 'schedule' }], now)
+    })
+  }
+}
+
+/** The page of the console about a notice. */
+function pathOf({ type, resourceId }: Omit<Notice, 'text'>): string {
+  const paths = {
+    webhook: `/webhooks/${resourceId}`,
+    bulk_job: `/webhooks/jobs/${resourceId}`,
+    import: `/records/imports/${resourceId}`,
+    account: '/settings',
+  }
+  return `/console${paths[operationalTypes[type].resourceType as keyof typeof paths]}`
 }
 
 /** Tells the changes of the health of webhooks. The state is stored with the notice, so each change

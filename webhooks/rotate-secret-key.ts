@@ -86,7 +86,7 @@ async function reencryptBatch(
   const key = await findSealingKey(trx, keys)
   const rows = await listSealedSecrets(trx.sql, { afterId, limit: BATCH_SIZE, forUpdate: true })
   const unreadable: string[] = []
-  for (const { id, current, next, headers } of rows) {
+  for (const { id, url, current, next, headers } of rows) {
     let isChanged = false
     const reseal = (sealed: string): string => {
       if (openWithKey(key, id, sealed) !== undefined) return sealed
@@ -96,6 +96,7 @@ async function reencryptBatch(
     const resealHeader = ([name, value]: [string, string]) => [name, reseal(value)] as const
     try {
       const resealed = {
+        url: url === null ? null : reseal(url),
         current: reseal(current),
         next: next === null ? null : reseal(next),
         headers: Object.fromEntries(Object.entries(headers).map(resealHeader)),

@@ -145,6 +145,24 @@ export async function addWebhook(
   return { webhook, secret }
 }
 
+/** Adds an incoming webhook of Slack, or of a program that is compatible with it. Throws
+ *  `TooManyWebhooks`. */
+export async function addSlackChannel(
+  { scope, now, audit }: Change,
+  secretKeys: SecretKeys,
+  { url, ...fields }: NewWebhook,
+): Promise<Webhook> {
+  const key = await findSealingKey(scope.trx, secretKeys)
+  const channel = {
+    ...fields,
+    url: `${new URL(url).origin}/`,
+    sealUrl: (id: string) => sealSecret(key, id, url),
+  }
+  const webhook = await insertWebhook(scope, channel, (id) => sealSecret(key, id, newSecret()), now)
+  await audit(scope, 'webhook.created', webhookTarget(webhook), toAuditDetails(webhook))
+  return webhook
+}
+
 /** Returns the differences. Empty: the webhook has these values already. Throws `TooManyHeaders`. */
 export async function changeWebhook(
   { scope, now, audit }: Change,

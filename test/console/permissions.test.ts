@@ -91,6 +91,8 @@ function isPermittedBySpecification(
       )
       return isGet && !isForm ? isAdmin : manages('webhooks')
     }
+    case 'notifications':
+      return manages('webhooks')
     case 'people':
     case 'settings':
     case 'audit-log':

@@ -129,6 +129,28 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     expect(troubles).toEqual([])
   })
 
+  it.each(SCREENS)('adds a Slack channel by keyboard at $viewport.width px', async (screen) => {
+    const admin = await newWebhookAdmin(site.app)
+    await using visited = await site.visit('/notifications', { person: admin.manager, ...screen })
+    const { page, troubles } = visited
+    await page.getByLabel('Incoming webhook URL').focus()
+    await page.keyboard.type('https://hooks.slack.com/services/T/B/X')
+    await page.keyboard.press('Tab')
+    await page.keyboard.type('Slack #ops')
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Space')
+    await assertReadable(page, 'notifications')
+    await page.keyboard.press('Enter')
+    await page.getByText('Channel added.').waitFor()
+    await page.goto(`${site.app.url}/console/notifications`)
+    await page.getByText('6 of 7').waitFor()
+    await assertReadable(page, 'notifications with a channel')
+    await page.getByRole('link', { name: 'Edit Slack #ops' }).press('Enter')
+    await page.getByRole('heading', { name: 'Notices for Slack #ops' }).waitFor()
+    await assertReadable(page, 'a channel')
+    expect(troubles).toEqual([])
+  })
+
   it('every page is readable on a narrow dark screen', async () => {
     await using receiver = await startReceiver({ answers: [500, 204] })
     const admin = await newWebhookAdmin(site.app)

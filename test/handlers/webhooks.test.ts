@@ -28,6 +28,7 @@ describe('createWebhook', () => {
       body: {
         ...example(),
         id: expect.any(String),
+        format: 'event',
         ordering: 'none',
         header_names: [],
         enabled: true,

@@ -142,6 +142,7 @@ function pagesOf({
     { name: 'person-deactivate', path: `/console/people/${userId}/deactivate` },
     { name: 'audit-log', path: '/console/audit-log' },
     { name: 'settings', path: '/console/settings' },
+    { name: 'notifications', path: '/console/notifications' },
     { name: 'transfer', path: '/console/settings/transfer' },
     { name: 'me', path: '/console/me' },
     { name: 'me-password', path: '/console/me/password' },

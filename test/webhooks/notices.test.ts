@@ -1,11 +1,13 @@
 /** The operational events `muster.*`: about webhooks, bulk jobs, imports and quotas. */
+import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { suspendAccount } from '../../records/account-suspension.ts'
 import { type CountedAttempt, countAttempts } from '../../records/attempt-counts.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { type Quotas, quotaNames, setQuota } from '../../records/quotas.ts'
 import { disableWebhook, enableWebhook } from '../../records/webhooks.ts'
-import { notify, notifyOfQuotas, notifyOfWebhooks } from '../../webhooks/notices.ts'
+import { notify, notifyOfQuotas, notifyOfWebhooks, sendDigests } from '../../webhooks/notices.ts'
+import { addSlackChannel } from '../../webhooks/webhook-changes.ts'
 import { importFile } from '../handlers/import-helpers.ts'
 import { sharedApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
@@ -193,5 +195,87 @@ describe('quotas', () => {
     }
     const first = 'The account uses 100 % of a quota: 3 of 3 webhooks.'
     expect(told).toEqual(['', first, first, first, `${first}|${first}`])
+  })
+})
+
+describe('a Slack channel', () => {
+  const URL_PATH = 'services/T1/B1/a-secret'
+
+  async function newChannel(tenant: Tenant, url: string): Promise<string> {
+    const fields = { description: 'Slack', eventTypes: WEBHOOK_EVENTS, createdBy: null }
+    const audit = async (): Promise<void> => undefined
+    const channel = await tenant.write((scope) =>
+      addSlackChannel({ scope, now: new Date(), audit }, app.config.secretKeys, { ...fields, url }),
+    )
+    return channel.id
+  }
+
+  const tell = (tenant: Tenant, ...texts: string[]) =>
+    tenant.write(async (scope) => {
+      const notice = { type: 'muster.webhook_failing', resourceId: randomUUID() } as const
+      for (const text of texts) await notify(scope, { ...notice, text }, new Date())
+    })
+  const digest = (at: number) => sendDigests(app.db, 'https://muster.example', new Date(at), never)
+
+  test('the first notice is sent at once, and further ones an hour later in one message', async () => {
+    await using receiver = await startReceiver({ validate: false })
+    const tenant = await newTenant(app)
+    await newChannel(tenant, `${receiver.url}/${URL_PATH}`)
+    const bodies = async (count: number): Promise<string[]> => {
+      await until(`${count} messages`, () => receiver.requests.length === count)
+      return receiver.requests.map(({ body }) => JSON.parse(String(body)).text)
+    }
+    const start = Date.now()
+    await tell(tenant, 'A & <B>')
+    await Promise.all([digest(start), digest(start), digest(start)])
+    const link = /<https:\/\/muster\.example\/console\/webhooks\/[0-9a-f-]{36}\|Open>$/
+    expect(await bodies(1)).toEqual([expect.stringMatching(/^A &amp; &lt;B&gt; /)])
+    expect((await bodies(1))[0]).toMatch(link)
+    expect(receiver.requests[0]?.path).toBe(`/webhooks/${URL_PATH}`)
+
+    await tell(tenant, ...Array.from({ length: 25 }, (_, index) => `Notice ${index}.`))
+    await digest(start + HOUR_MS - 1)
+    expect(await tenant.scope.rows('held_notices')).toHaveLength(25)
+    await digest(start + HOUR_MS)
+    const lines = (await bodies(2))[1]?.split('\n')
+    expect(lines).toHaveLength(21)
+    expect(lines?.[0]).toMatch(/^Notice 0\. </)
+    expect(lines?.[20]).toBe('… and 5 more.')
+    expect(await tenant.scope.rows('held_notices')).toEqual([])
+  })
+
+  test('the notices of a disabled channel are dropped', async () => {
+    const tenant = await newTenant(app)
+    const id = await newChannel(tenant, 'https://192.0.2.1/')
+    await tell(tenant, 'T')
+    await tenant.write((scope) => disableWebhook(scope, id, new Date()))
+    await digest(Date.now())
+    expect(await tenant.scope.rows('held_notices')).toEqual([])
+    expect(await tenant.deliveries()).toEqual([])
+  })
+
+  test('nobody can read or change its URL, and it gets operational events alone', async () => {
+    await using receiver = await startReceiver({ validate: false })
+    const account = await app.newAccount()
+    const client = app.as(account)
+    const tenant = await newTenant({ ...app, newAccount: async () => account })
+    const id = await newChannel(tenant, `${receiver.url}/${URL_PATH}`)
+    const { body } = await client.get(`/webhooks/${id}`)
+    expect(body).toMatchObject({ format: 'slack', url: `${new URL(receiver.url).origin}/` })
+    const stored = await tenant.scope.rows('webhooks').where({ id })
+    expect(JSON.stringify(stored)).not.toContain('a-secret')
+    const path = `/webhooks/${id}`
+    for (const change of [{ url: 'https://example.com/' }, { event_types: ['*'] }])
+      expect(await client.patch(path, change)).toMatchObject({
+        status: 422,
+        body: { errors: { event_types: [expect.stringMatching(/^must be muster\.\* events/)] } },
+      })
+    expect(await client.patch(path, { url: body.url, description: 'S' })).toMatchObject({
+      status: 200,
+    })
+    expect(await client.post(`${path}/test`, undefined)).toMatchObject({ status: 201 })
+    const request = await until('the test message', () => receiver.requests[0])
+    expect(JSON.parse(String(request.body))).toEqual({ text: 'This is a test message of Muster.' })
+    expect(request.path).toBe(`/webhooks/${URL_PATH}`)
   })
 })

@@ -166,12 +166,17 @@ describe('the rotation of the secret key', () => {
       await tenant.subscribe(WEBHOOK.url),
     ]
     const secret = await tenant.secretOf(readable)
+    const sealedUrl = sealSecret(installation.config.secretKeys.newest(), readable, WEBHOOK.url)
+    const row = installation.db.write('webhooks').where({ id: readable })
+    await row.clone().update({ url_encrypted: sealedUrl })
     await makeUnreadable(tenant, unreadable)
     const both = secretKeysOf(NEW_KEY, installation.config.secretKeys.newest())
     await startRotation(installation.db, both)
     const result = await reencryptSecrets(installation.db, both, () => undefined)
     expect(result).toEqual({ webhooks: 1, unreadable: [unreadable] })
     expect(await secretWith(secretKeysOf(NEW_KEY), tenant, readable)).toBe(secret)
+    const { url_encrypted } = await row.first()
+    expect(openSecret(secretKeysOf(NEW_KEY), readable, url_encrypted)).toBe(WEBHOOK.url)
   })
 })
 

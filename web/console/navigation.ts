@@ -1,6 +1,6 @@
 import { resources } from '../../generated/resources.ts'
 import type { User } from '../../records/users.ts'
-import { isOwner, isOwnerOrAdmin } from './page.ts'
+import { canManageWebhooks, isOwner, isOwnerOrAdmin } from './page.ts'
 import { plural } from './records/labels.ts'
 import { canViewResource, resourcePath } from './records/resources.ts'
 
@@ -66,8 +66,12 @@ function recordItems(user: User): NavigationItem[] {
 }
 
 function accountItems(user: User): NavigationItem[] {
-  if (!isOwner(user)) return []
+  const notifications = canManageWebhooks(user)
+    ? [{ label: 'Notifications', to: '/notifications', icon: 'bell' }]
+    : []
+  if (!isOwner(user)) return notifications
   return [
+    ...notifications,
     { label: 'People', to: '/people', icon: 'people' },
     { label: 'Audit log', to: '/audit-log', icon: 'audit' },
     { label: 'Settings', to: '/settings', icon: 'settings' },

@@ -23,6 +23,7 @@ import { bulkStartRoutes } from './webhooks/bulk-start.ts'
 import { deliveryRoutes } from './webhooks/delivery.ts'
 import { webhookEditRoutes } from './webhooks/edit.ts'
 import { webhookLogRoutes } from './webhooks/log.ts'
+import { notificationRoutes } from './webhooks/notifications.ts'
 import { webhookSecretRoutes } from './webhooks/secret.ts'
 import { webhookSettingsRoutes } from './webhooks/settings.ts'
 import { webhooksRoutes } from './webhooks/webhooks.ts'
@@ -46,6 +47,7 @@ export const routes: Route[] = [
   ...webhookLogRoutes,
   ...webhookSettingsRoutes,
   ...webhookSecretRoutes,
+  ...notificationRoutes,
   ...deliveryRoutes,
   ...peopleRoutes,
   // Before the routes of one user, which would take `invite` for the ID of a user.

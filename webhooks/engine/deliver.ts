@@ -33,6 +33,8 @@ export interface DeliverOptions {
   agent: Agent
   openSecret: SecretOpener
   openHeaders: HeadersOpener
+  /** Throws `SecretUnreadable`. */
+  openUrl(webhookId: string, sealed: string): string
   timeoutMs: number
   now: () => Date
   /** Reads the clock behind `now` again. */
@@ -125,9 +127,7 @@ async function startAttempts(
       else {
         const secrets = openUnlessSuspended(options, request.webhook)
         if (secrets && inFlight.askToStart(attempt, request.webhook.host))
-          batch.started.push(
-            makeAttempt(options, attempt, request, { url: request.webhook.url, ...secrets }),
-          )
+          batch.started.push(makeAttempt(options, attempt, request, secrets))
         else batch.mustWait.push(attempt)
       }
     }
@@ -164,6 +164,7 @@ async function keepLeased(
 }
 
 interface OpenedSecrets {
+  url: string
   keys: SigningKeys
   /** The headers that users added. */
   customHeaders: Record<string, string>
@@ -184,14 +185,15 @@ function openUnlessSuspended(
 /** Undefined: this process cannot read the secrets, and has paused the webhook. Another process may
  *  have the key. */
 function openSecrets(
-  { openSecret, openHeaders, inFlight, log }: DeliverOptions,
-  { id, sealedSecret, sealedHeaders }: AttemptWebhook,
+  { openSecret, openHeaders, openUrl, inFlight, log }: DeliverOptions,
+  { id, url: readableUrl, sealedUrl, sealedSecret, sealedHeaders }: AttemptWebhook,
 ): OpenedSecrets | undefined {
   try {
     const keys = openSecret(id, sealedSecret)
     const customHeaders = openHeaders(id, sealedHeaders)
+    const url = sealedUrl === null ? readableUrl : openUrl(id, sealedUrl)
     inFlight.unreadable.remove(id)
-    return { keys, customHeaders }
+    return { url, keys, customHeaders }
   } catch (error) {
     if (!(error instanceof SecretUnreadable)) throw error
     if (inFlight.unreadable.add(id))
@@ -220,7 +222,7 @@ async function makeAttempt(
   options: DeliverOptions,
   attempt: AttemptWith<'lease'>,
   request: AttemptRequest,
-  { url, keys, customHeaders }: { url: string } & OpenedSecrets,
+  { url, keys, customHeaders }: OpenedSecrets,
 ): Promise<void> {
   const { inFlight, store, now } = options
   const { deliveryId, eventId, eventType, orderingKey, trigger } = request

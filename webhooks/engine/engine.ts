@@ -20,7 +20,7 @@ import { headersOpener } from '../transport/custom-headers.ts'
 import type { Cidr } from '../transport/egress.ts'
 import { guardedAgent } from '../transport/guarded-agent.ts'
 import { newNameLookup } from '../transport/name-lookup.ts'
-import { type SecretKeys, secretOpener } from '../transport/secret.ts'
+import { openSecret, type SecretKeys, secretOpener } from '../transport/secret.ts'
 import { type BackgroundSweep, startBackgroundSweep } from './background.ts'
 import type { AttemptListener } from './deliver.ts'
 import { Deliveries } from './deliveries.ts'
@@ -184,8 +184,6 @@ function newParts(
   const { readClock = async () => undefined, onAttempt = () => undefined } = options
   const { webhookTimeoutMs: timeoutMs, webhookRetryDelaysMs: delaysMs } = config
   const jobs = queue.attempts
-  const openSecret = secretOpener(config.secretKeys)
-  const openHeaders = headersOpener(config.secretKeys)
 
   const inFlight = new InFlight()
   const workerSessions = queue.session && new WorkerSessions({ db, jobs, log })
@@ -201,8 +199,9 @@ function newParts(
     pause,
     store,
     agent,
-    openSecret,
-    openHeaders,
+    openSecret: secretOpener(config.secretKeys),
+    openHeaders: headersOpener(config.secretKeys),
+    openUrl: (id, sealed) => openSecret(config.secretKeys, id, sealed),
     timeoutMs,
     now,
     readClock,

@@ -1,5 +1,6 @@
 /** The pages that create and edit a webhook. */
 import { Refused } from '../../../errors.ts'
+import { operationalTypes } from '../../../generated/events.ts'
 import { type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { addWebhook, changeWebhook } from '../../../webhooks/webhook-changes.ts'
 import { type Content, html } from '../../shared/html.ts'
@@ -37,10 +38,15 @@ import { loadWebhook, webhookCrumbs } from './webhook.ts'
 
 export const webhookEditRoutes: Route[] = [
   post('/webhooks', canManageWebhooks, createWebhook),
-  get('/webhooks/new', canManageWebhooks, (visit) => newWebhookPage(visit, blankWebhook)),
+  get('/webhooks/new', canManageWebhooks, (visit) =>
+    newWebhookPage(visit, {
+      ...blankWebhook,
+      eventTypes: visit.query.get('notices') === 'all' ? Object.keys(operationalTypes) : [],
+    }),
+  ),
   post('/webhooks/check-url', canManageWebhooks, checkUrl),
   get('/webhooks/:webhook/edit', canManageWebhooks, async (visit) =>
-    editPage(await loadWebhook(visit)),
+    editPage(await loadEndpoint(visit)),
   ),
   post('/webhooks/:webhook/edit', canManageWebhooks, saveWebhook),
 ]
@@ -102,6 +108,13 @@ async function judgeUrl({ config, user, form, throttles }: Visit): Promise<Conte
   return html`<p class="field-good">This URL is valid. We check it again before each attempt.</p>`
 }
 
+/** A Slack channel has a form of its own: see notifications.ts. */
+async function loadEndpoint(visit: Visit): Promise<Webhook> {
+  const webhook = await loadWebhook(visit)
+  visit.ctx.assert(webhook.format === 'event', 404)
+  return webhook
+}
+
 function editPage(
   webhook: Webhook,
   input: WebhookInput = toWebhookInput(webhook),
@@ -120,7 +133,7 @@ function editPage(
 }
 
 async function saveWebhook(visit: Visit): Promise<PageResult> {
-  const found = await loadWebhook(visit)
+  const found = await loadEndpoint(visit)
   const input = readWebhookForm(visit.form)
   const { webhook, headers, errors } = validateWebhook(input, visit.config, found)
   if (hasErrors(errors)) return editPage(found, input, errors)

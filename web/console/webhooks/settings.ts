@@ -30,7 +30,7 @@ import {
   timeElement,
 } from '../ui.ts'
 import { loadHealth } from './health.ts'
-import { loadWebhook } from './webhook.ts'
+import { editPath, loadWebhook } from './webhook.ts'
 import { webhookPage } from './webhook-page.ts'
 
 export const webhookSettingsRoutes: Route[] = [
@@ -44,7 +44,7 @@ export const webhookSettingsRoutes: Route[] = [
 async function settingsPage(visit: Visit): Promise<ConsolePage> {
   const { scope, user } = visit
   const webhook = await loadWebhook(visit)
-  const { id, createdBy } = webhook
+  const { createdBy } = webhook
   const canManage = canManageWebhooks(user)
   const creator = createdBy === null ? undefined : await findUser(scope, createdBy)
   const health = await loadHealth(visit, webhook)
@@ -53,7 +53,7 @@ async function settingsPage(visit: Visit): Promise<ConsolePage> {
     card(
       'Configuration',
       configuration(webhook, creator?.fullName ?? 'the CLI', visit.now),
-      canManage && buttonLink(`/webhooks/${id}/edit`, 'Edit'),
+      canManage && buttonLink(editPath(webhook), 'Edit'),
     ),
     canManage && card('Actions', webhookActions(webhook)),
   ])

@@ -13,3 +13,8 @@ export function webhookCrumbs(webhook: Webhook): ConsolePage['crumbs'] {
     { label: webhookName(webhook), to: `/webhooks/${webhook.id}` },
   ]
 }
+
+/** The path of the form with the fields of the webhook. */
+export function editPath({ id, format }: Webhook): string {
+  return format === 'slack' ? `/notifications/${id}` : `/webhooks/${id}/edit`
+}
