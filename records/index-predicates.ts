@@ -19,3 +19,6 @@ export const RUNNING_BULK_JOBS = "state = 'running'"
 
 /** `exports_unfinished` and `imports_unfinished` */
 export const UNFINISHED_FILE_JOBS = "status in ('queued', 'processing')"
+
+/** `tasks_unfinished` */
+export const UNFINISHED_TASKS = "status in ('open', 'in_progress')"

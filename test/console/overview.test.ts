@@ -11,7 +11,7 @@ import { type TestAccount, until } from '../helpers.ts'
 import { figuresOf, plainText, tableOf } from './forms.ts'
 import { DAY, HOUR, logRequests, MINUTE, NOW } from './logged-requests.ts'
 import { newSite, SCREENS } from './site.ts'
-import { memberWith, newConsoleUser, visitor } from './visitors.ts'
+import { inEveryModule, memberWith, newConsoleUser, visitor } from './visitors.ts'
 
 const RATE_LIMIT = 10
 
@@ -251,6 +251,55 @@ describe('the overview', () => {
         expect(text).not.toContain(hidden)
     })
 
+    it('shows what to do: due and open tasks, new applications and recent changes', async () => {
+      const account = await app.newAccount()
+      const client = app.as(account)
+      const dueAt = (ms: number): string => new Date(NOW + ms).toISOString()
+      const grace = (await client.post('/participants', { full_name: 'Grace' })).body
+      const job = (await client.post('/jobs', { title: 'Librarian', status: 'open' })).body
+      for (const [title, ms] of Object.entries({ Late: -DAY, Soon: DAY, Far: 30 * DAY }))
+        await client.post('/tasks', { title, due_at: dueAt(ms) })
+      const done = (await client.post('/tasks', { title: 'Done', due_at: dueAt(HOUR) })).body
+      await client.patch(`/tasks/${done.id}`, { status: 'completed' })
+      await client.post('/job-applications', { job_id: job.id, participant_id: grace.id })
+      const payment = { participant_id: grace.id, amount_minor: 4_990, currency: 'EUR' }
+      await client.post('/payments', payment)
+      const firstCells = (page: string, table: string): (string | undefined)[] =>
+        tableOf(page, table).map(([first]) => first)
+
+      const all = await memberWith(app, account, inEveryModule('read'))
+      const { text } = await all.get('')
+      expect(tableOf(text, 'Due within 7 days').map(([title, , due]) => [title, due])).toEqual([
+        ['Late', '1 d ago Overdue'],
+        ['Soon', expect.stringMatching(/^in /)],
+      ])
+      expect(firstCells(text, 'Open tasks')).toEqual(['Far', 'Soon', 'Late'])
+      expect(firstCells(text, 'New applications')).toEqual(['Grace Librarian'])
+      expect(firstCells(text, 'Recent changes')).toEqual([
+        'Payment Payment created',
+        'Job application Job application created',
+        'Done Task updated',
+        'Done Task created',
+        'Far Task created',
+        'Soon Task created',
+      ])
+
+      const jobsOnly = await memberWith(app, account, { jobs: 'read' })
+      const limited = (await jobsOnly.get('')).text
+      expect(firstCells(limited, 'New applications')).toEqual(['Application Librarian'])
+      expect(firstCells(limited, 'Recent changes')).toEqual([
+        'Job application Job application created',
+        'Librarian Job created',
+      ])
+      for (const hidden of ['Grace', 'Late', 'Due within', 'Payment'])
+        expect(limited).not.toContain(hidden)
+
+      const stranger = await memberWith(app, await app.newAccount(), inEveryModule('read'))
+      const other = plainText((await stranger.get('')).text)
+      expect(other).toContain('No unfinished task is due soon.')
+      for (const hidden of ['Grace', 'Late', 'Librarian']) expect(other).not.toContain(hidden)
+    })
+
     it('without any access says whom to ask', async () => {
       const account = await app.newAccount()
       const member = await memberWith(app, account, {})
@@ -264,7 +313,11 @@ describe('the overview', () => {
     it.each(SCREENS)('is readable at $viewport.width pixels, $colorScheme', async (screen) => {
       const fresh = await app.newAccount()
       const busy = await app.newAccount()
-      const member = await newConsoleUser(app, busy.accountId, { role: 'member' })
+      const member = await newConsoleUser(app, busy.accountId, {
+        role: 'member',
+        permissions: inEveryModule('read'),
+      })
+      await app.as(busy).post('/tasks', { title: 'x'.repeat(160), due_at: '2026-01-01T00:00:00Z' })
       await logRequests(
         app,
         busy,

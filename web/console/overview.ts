@@ -1,5 +1,4 @@
-/** The overview: requests and deliveries of the last 24 hours. Members see record counts. */
-import { resources } from '../../generated/resources.ts'
+/** The overview: requests and deliveries of the last 24 hours. Members see what to do next. */
 import { listRateLimitUse, type RateLimitUse } from '../../records/reports/rate-limit-use.ts'
 import { findTraffic, type Traffic } from '../../records/reports/traffic.ts'
 import {
@@ -8,14 +7,13 @@ import {
   type WebhookHealth,
 } from '../../records/reports/webhook-health.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../records/time-units.ts'
-import { findOwner } from '../../records/users.ts'
 import { listWebhooks, type Webhook, webhookName } from '../../records/webhooks.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import { limitMeter, sparkline, stackedBars, sum } from './charts.ts'
 import { firstSteps, gettingStarted } from './first-steps.ts'
 import { count, counted, percentileDuration, zoneTitle } from './format.ts'
 import { reloadEvery } from './htmx.ts'
-import { icon } from './icons.ts'
+import { memberHome } from './member-home.ts'
 import { TROUBLED_WEBHOOKS_ID } from './navigation.ts'
 import {
   anyUser,
@@ -26,9 +24,6 @@ import {
   type Route,
   type Visit,
 } from './page.ts'
-import { plural } from './records/labels.ts'
-import { listRecords } from './records/references.ts'
-import { canViewResource, resourcePath } from './records/resources.ts'
 import { formatPercent, requestBars, requestStats } from './requests/request-figures.ts'
 import { buttonLink, card, empty, numberColumn, type Stat, stats, table } from './ui.ts'
 import {
@@ -51,7 +46,7 @@ const MAX_USERS = 6
 async function overview(visit: Visit): Promise<ConsolePage> {
   const { user, account } = visit
   if (!isOwnerOrAdmin(user))
-    return { title: 'Overview', lead: account.name, body: await recordCounts(visit) }
+    return { title: 'Overview', lead: account.name, body: await memberHome(visit) }
   return {
     title: 'Overview',
     lead: `${account.name} in the last 24 hours. Times are in ${zoneTitle()}.`,
@@ -241,27 +236,4 @@ function rateLimitCard({ config }: Visit, use: RateLimitUse[]): Content {
   })
   const columns = ['User', numberColumn('Peak per minute'), numberColumn('Rate-limited')]
   return card('Rate limit, last hour', table('Rate limit', columns, rows))
-}
-
-/** The overview of Members, who do not work with the API. */
-async function recordCounts(visit: Visit): Promise<Html> {
-  const visible = resources.filter((resource) => canViewResource(visit.user, resource))
-  if (visible.length === 0) {
-    const owner = await findOwner(visit.scope)
-    const text = `You have no access to records yet. Ask ${owner?.fullName}, the Account Owner.`
-    return card('', empty('Nothing here yet', text))
-  }
-  const tiles = await Promise.all(
-    visible.map(async (resource) => {
-      const { meta } = await listRecords(visit, resource, { 'page[size]': 1 })
-      return html`<li>
-        <a href="/console${resourcePath(resource)}">
-          ${icon(resource.slug)}
-          <strong>${plural(resource)}</strong>
-          <span class="stat-value">${count(meta.total)}</span>
-        </a>
-      </li>`
-    }),
-  )
-  return html`<ul class="tiles">${tiles}</ul>`
 }

@@ -83,10 +83,16 @@ function signInPage(
           errors,
         }),
       ]),
+      passwordHint,
       config.isSignUpOpen && signUpHint,
     ],
   }
 }
+
+const passwordHint = html`<p class="aside">
+  Forgot your password? Ask the Account Owner for a link to set a new one. If you are the Account
+  Owner, ask the operator of this service.
+</p>`
 
 const signUpHint = html`<p class="aside">
   New here? <a href="/console/sign-up">Create an account</a>

@@ -34,7 +34,7 @@ export async function recordLink(visit: Visit, reference: RecordReference): Prom
 }
 
 /** Undefined also for an export or import of payments, if the user may not view payments. */
-async function findViewable(
+export async function findViewable(
   visit: Visit,
   resource: Resource,
   id: string,

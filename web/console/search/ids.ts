@@ -10,7 +10,8 @@ import { findWebhook, findWebhookNames, webhookName } from '../../../records/web
 import { absoluteTime, capital } from '../format.ts'
 import { isOwner, isOwnerOrAdmin, type Visit } from '../page.ts'
 import { noun } from '../records/labels.ts'
-import { findRecord, recordName } from '../records/references.ts'
+import { findViewable } from '../records/record-link.ts'
+import { recordName } from '../records/references.ts'
 import { canViewResource, resourcePath } from '../records/resources.ts'
 import { requestTitle } from '../requests/request.ts'
 import { BULK_KINDS } from '../webhooks/bulk-kinds.ts'
@@ -35,7 +36,7 @@ const findRecords: LookUp = (visit, id) =>
     resources
       .filter((resource) => canViewResource(visit.user, resource))
       .map(async (resource) => {
-        const item = await findRecord(visit, resource, id)
+        const item = await findViewable(visit, resource, id)
         const kind = capital(noun(resource))
         return (
           item && { to: resourcePath(resource, id), title: recordName(resource, item) ?? id, kind }

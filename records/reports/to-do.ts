@@ -1,0 +1,122 @@
+/** What a user of records may want to do next. Each list is one statement, which reads only the rows
+ *  that it returns, by an index. */
+import type { Scope } from '../database/scope.ts'
+import { select } from '../database/statements.ts'
+import { UNFINISHED_TASKS } from '../index-predicates.ts'
+import { DAY_MS } from '../time-units.ts'
+
+const MAX_ROWS = 6
+export const DUE_SOON_DAYS = 7
+
+export interface TaskToDo {
+  id: string
+  title: string
+  status: 'open' | 'in_progress'
+  /** Epoch milliseconds, like all times of records. */
+  due_at: number | null
+  created_at: number
+}
+
+const TASK_COLUMNS = 'id, title, status, due_at, created_at'
+
+/** Unfinished tasks that are overdue or due within `DUE_SOON_DAYS`, the most urgent first. */
+export function listDueTasks(scope: Scope, now: Date): Promise<TaskToDo[]> {
+  return select<TaskToDo>(
+    scope.sql,
+    `select ${TASK_COLUMNS} from tasks
+     where account_id = ? and due_at < ? and ${UNFINISHED_TASKS}
+     order by due_at, id
+     limit ${MAX_ROWS}`,
+    [scope.accountId, now.getTime() + DUE_SOON_DAYS * DAY_MS],
+  )
+}
+
+/** Tasks that nobody has begun, newest first. */
+export function listOpenTasks(scope: Scope): Promise<TaskToDo[]> {
+  return select<TaskToDo>(
+    scope.sql,
+    `select ${TASK_COLUMNS} from tasks
+     where account_id = ? and status = 'open'
+     order by id desc
+     limit ${MAX_ROWS}`,
+    [scope.accountId],
+  )
+}
+
+export interface NewApplication {
+  id: string
+  job: string
+  participant: string
+  screening_outcome: string | null
+  created_at: number
+}
+
+/** Applications that wait for a decision, newest first. */
+export function listNewApplications(scope: Scope): Promise<NewApplication[]> {
+  return select<NewApplication>(
+    scope.sql,
+    `select found.id, found.screening_outcome, found.created_at, jobs.title as job,
+       participants.full_name as participant
+     from (
+       select id, job_id, participant_id, screening_outcome, created_at from job_applications
+       where account_id = ? and status = 'submitted'
+       order by id desc
+       limit ${MAX_ROWS}
+     ) as found
+     join jobs on jobs.account_id = ? and jobs.id = found.job_id
+     join participants on participants.account_id = ? and participants.id = found.participant_id
+     order by found.id desc`,
+    [scope.accountId, scope.accountId, scope.accountId],
+  )
+}
+
+export interface RecentChange {
+  event_type: string
+  resource_id: string
+  /** The name of the record. Null: it has none, or was deleted. */
+  name: string | null
+  /** Null: no user has caused the change, or the user was deleted. */
+  user_name: string | null
+  created_at: number
+}
+
+/** Where the records of an event type are. */
+export interface ChangedTable {
+  eventType: string
+  table: string
+  /** Undefined if its records have no name. */
+  nameColumn: string | undefined
+}
+
+/** The newest events of these types. Each part of the statement reads the newest of one type. */
+export async function listRecentChanges(
+  scope: Scope,
+  tables: ChangedTable[],
+): Promise<RecentChange[]> {
+  if (tables.length === 0) return []
+  const { accountId } = scope
+  const parts = tables.map(
+    ({ table, nameColumn }) => `select * from (
+       select events.id, events.event_type, events.resource_id, events.user_id, events.created_at,
+         ${nameColumn === undefined ? 'cast(null as text)' : `named.${nameColumn}`} as name
+       from events
+       left join ${table} as named on named.account_id = events.account_id and named.id = events.resource_id
+       where events.account_id = ? and events.event_type = ?
+       order by events.id desc
+       limit ${MAX_ROWS}
+     ) as of_type`,
+  )
+  return select<RecentChange>(
+    scope.sql,
+    `select found.event_type, found.resource_id, found.name, found.created_at,
+       users.full_name as user_name
+     from (
+       select * from (${parts.join(' union all ')}) as of_types
+       order by id desc
+       limit ${MAX_ROWS}
+     ) as found
+     left join users on users.account_id = ? and users.id = found.user_id
+     order by found.id desc`,
+    [...tables.flatMap(({ eventType }) => [accountId, eventType]), accountId],
+  )
+}

@@ -1,0 +1,166 @@
+/** The overview of Members: what to do next, and the records that they may see. */
+import { type Resource, resources } from '../../generated/resources.ts'
+import {
+  DUE_SOON_DAYS,
+  listDueTasks,
+  listNewApplications,
+  listOpenTasks,
+  listRecentChanges,
+  type TaskToDo,
+} from '../../records/reports/to-do.ts'
+import { findOwner } from '../../records/users.ts'
+import { type Content, type Html, html } from '../shared/html.ts'
+import { capital, count } from './format.ts'
+import { icon } from './icons.ts'
+import type { Visit } from './page.ts'
+import { statusPill } from './records/combobox.ts'
+import { noun, option, plural } from './records/labels.ts'
+import { resourceOfType } from './records/record-link.ts'
+import { listRecords } from './records/references.ts'
+import { canViewResource, findResource, nameField, resourcePath } from './records/resources.ts'
+import { buttonLink, type Column, card, empty, table, timeElement, twoLines } from './ui.ts'
+
+export async function memberHome(visit: Visit): Promise<Html> {
+  const { scope, user } = visit
+  const visible = resources.filter((resource) => canViewResource(user, resource))
+  if (visible.length === 0) {
+    const owner = await findOwner(scope)
+    const text = `You have no access to records yet. Ask ${owner?.fullName}, the Account Owner.`
+    return card('', empty('Nothing here yet', text))
+  }
+  const cards = [
+    findVisible(visible, 'tasks', (resource) => taskCards(visit, resource)),
+    findVisible(visible, 'job-applications', (resource) => applicationsCard(visit, resource)),
+    changesCard(visit, visible),
+  ]
+  return html`<div class="halves">${await Promise.all(cards)}</div>${await tiles(visit, visible)}`
+}
+
+async function findVisible(
+  visible: Resource[],
+  slug: string,
+  show: (resource: Resource) => Promise<Content>,
+): Promise<Content> {
+  const resource = visible.find((one) => one.slug === slug)
+  return resource && show(resource)
+}
+
+async function taskCards({ scope, now }: Visit, tasks: Resource): Promise<Content> {
+  const [due, open] = await Promise.all([listDueTasks(scope, now), listOpenTasks(scope)])
+  const link = ({ id, title }: TaskToDo): Html => recordLink(tasks, id, title)
+  const dueTime = ({ due_at: at }: TaskToDo): Content => [
+    timeElement(at, now),
+    Number(at) < now.getTime() && html` <span class="tone bad">Overdue</span>`,
+  ]
+  return [
+    listCard(`Due within ${DUE_SOON_DAYS} days`, {
+      columns: ['Task', 'Status', 'Due'],
+      rows: due.map((task) => [link(task), statusPill({ ...task }), dueTime(task)]),
+      none: 'No unfinished task is due soon.',
+      all: `${resourcePath(tasks)}?filter[status]=open,in_progress&sort=due_at`,
+    }),
+    listCard('Open tasks', {
+      columns: ['Task', 'Created'],
+      rows: open.map((task) => [link(task), timeElement(task.created_at, now)]),
+      none: 'Every task has been started or finished.',
+      all: `${resourcePath(tasks)}?filter[status]=open`,
+    }),
+  ]
+}
+
+async function applicationsCard(
+  { scope, user, now }: Visit,
+  applications: Resource,
+): Promise<Content> {
+  const participants = findResource('participants')
+  const canViewNames = participants !== undefined && canViewResource(user, participants)
+  const rows = (await listNewApplications(scope)).map((application) => {
+    const title = canViewNames ? application.participant : 'Application'
+    return [
+      twoLines(recordLink(applications, application.id, title), application.job),
+      application.screening_outcome && option(application.screening_outcome),
+      timeElement(application.created_at, now),
+    ]
+  })
+  return listCard('New applications', {
+    columns: ['Application', 'Screening', 'Submitted'],
+    rows,
+    none: 'No application waits for a decision.',
+    all: `${resourcePath(applications)}?filter[status]=submitted`,
+  })
+}
+
+const CHANGES = ['created', 'updated', 'deleted']
+
+async function changesCard({ scope, now }: Visit, visible: Resource[]): Promise<Content> {
+  const changed = visible
+    // Exports and imports are no records of people, and an export can be of hidden records.
+    .filter(({ module }) => module !== 'exports')
+    .flatMap((resource) =>
+      CHANGES.map((verb) => ({
+        eventType: `${resource.type}.${verb}`,
+        table: resource.slug.replaceAll('-', '_'),
+        nameColumn: nameField(resource),
+      })),
+    )
+  if (changed.length === 0) return false
+  const rows = (await listRecentChanges(scope, changed)).map((change) => {
+    const [type = '', verb = ''] = change.event_type.split('.')
+    const resource = resourceOfType(type)
+    const kind = resource ? capital(noun(resource)) : type
+    const title = change.name ?? kind
+    return [
+      twoLines(
+        resource && verb !== 'deleted' ? recordLink(resource, change.resource_id, title) : title,
+        `${kind} ${verb}`,
+      ),
+      change.user_name,
+      timeElement(change.created_at, now),
+    ]
+  })
+  return listCard('Recent changes', {
+    columns: ['Record', 'By', 'When'],
+    rows,
+    none: 'No record has changed yet.',
+  })
+}
+
+interface List {
+  columns: Column[]
+  rows: Content[][]
+  none: string
+  /** The page with all of them, below /console. */
+  all?: string
+}
+
+function listCard(title: string, { columns, rows, none, all }: List): Html {
+  const body =
+    rows.length === 0
+      ? html`<p class="muted">${none}</p>`
+      : table(
+          title,
+          columns,
+          rows.map((cells) => ({ cells })),
+        )
+  return card(title, body, all && rows.length > 0 && buttonLink(all, 'Show all', 'quiet'))
+}
+
+function recordLink(resource: Resource, id: string, title: string): Html {
+  return html`<a href="/console${resourcePath(resource, id)}">${title}</a>`
+}
+
+async function tiles(visit: Visit, visible: Resource[]): Promise<Html> {
+  const items = await Promise.all(
+    visible.map(async (resource) => {
+      const { meta } = await listRecords(visit, resource, { 'page[size]': 1 })
+      return html`<li>
+        <a href="/console${resourcePath(resource)}">
+          ${icon(resource.slug)}
+          <strong>${plural(resource)}</strong>
+          <span class="stat-value">${count(meta.total)}</span>
+        </a>
+      </li>`
+    }),
+  )
+  return html`<ul class="tiles">${items}</ul>`
+}
