@@ -1,7 +1,8 @@
+import { validate as isUuid } from 'uuid'
 import type { Scope } from './database/scope.ts'
 import { EVENT_COLUMNS, type EventRow, type NewEventRow } from './events.ts'
 import { lowestIdAt } from './ids.ts'
-import { listRequests, type RequestEntry } from './request-log.ts'
+import { findByRequestId, listRequests, type RequestEntry } from './request-log.ts'
 import { MINUTE_MS } from './time-units.ts'
 
 /** The request that caused an event. */
@@ -52,8 +53,9 @@ export async function searchEvents(
   return newerThan === undefined ? rows : rows.reverse()
 }
 
-/** The result of a request can be stored a moment after its end was measured. */
-const MAX_DELAY_MS = 5_000
+/** A clock can be set while a request runs. A client can send the same request ID again, so this must be
+ *  short. */
+const CLOCK_TOLERANCE_MS = 1_000
 /** More than any request takes. */
 const MAX_DURATION_MS = 10 * MINUTE_MS
 
@@ -68,7 +70,7 @@ export function eventsOfRequest({
   return {
     request: { requestId, apiKeyId: apiKey.id },
     since: createdAt,
-    until: createdAt + durationMs + MAX_DELAY_MS,
+    until: createdAt + durationMs + CLOCK_TOLERANCE_MS,
   }
 }
 
@@ -76,8 +78,7 @@ export interface EventCause {
   /** Null: no request caused the event, or an earlier version stored it. */
   requestId: string | null
   ip: string | null
-  /** Undefined: a request of the console, a request that the log does not have (any more), or one that
-   *  started an import, whose events follow later. */
+  /** Undefined: a request of the console, or one that the log no longer has. */
   request?: RequestEntry
 }
 
@@ -90,7 +91,17 @@ export async function findCause(scope: Scope, eventId: string): Promise<EventCau
   if (!row) return undefined
   const { request_id: requestId, ip, api_key_id: apiKeyId, created_at: at } = row
   if (requestId === null || apiKeyId === null) return { requestId, ip }
-  const period = { from: at - MAX_DURATION_MS, until: at + MAX_DELAY_MS }
-  const [request] = await listRequests(scope, { ...period, requestId, apiKeyId }, { limit: 1 })
-  return { requestId, ip, request }
+  return { requestId, ip, request: await findRequestBefore(scope, requestId, at) }
+}
+
+/** The request that made a change at this time, in epoch milliseconds. The request of an import began
+ *  long before the changes of its rows. */
+export async function findRequestBefore(
+  scope: Scope,
+  requestId: string,
+  at: number,
+): Promise<RequestEntry | undefined> {
+  const period = { from: at - MAX_DURATION_MS, until: at + 1 }
+  const [found] = await listRequests(scope, { ...period, requestId }, { limit: 1 })
+  return found ?? (isUuid(requestId) ? findByRequestId(scope, requestId) : undefined)
 }

@@ -166,7 +166,7 @@ describe('audit log', () => {
       expect.stringMatching(/^Updated the participant \w+ Email, Tags$/),
       expect.stringMatching(/^Created the participant \w+$/),
     ])
-    expect(page.text).toContain('href="/console/requests?range=30d&#38;request=update-ada"')
+    expect(page.text).toContain('href="/console/requests?range=30d&#38;request=update-ada&#38;at=')
     for (const { text } of [page, await visits.get(`/audit-log.csv?target=${id}`)]) {
       expect(text).not.toContain('Ada Lovelace')
       expect(text).not.toContain('secret-tag')

@@ -1,12 +1,13 @@
 /** Events in the console, and the links between events, records, deliveries, keys and users. */
 import { randomUUID } from 'node:crypto'
+import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
 import { disableWebhook } from '../../records/webhooks.ts'
 import { assertReadable } from '../browser.ts'
 import { type TestAccount, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
-import { blockIn, mainText, pathOfLink, tableOf } from './forms.ts'
+import { blockIn, mainText, pathOfLink, tableOf, unescapeHtml } from './forms.ts'
 import { newWebhookAdmin } from './hooks.ts'
 import { newSite, SCREENS } from './site.ts'
 import { newAccountOwner, newConsoleUser, visitor } from './visitors.ts'
@@ -175,7 +176,18 @@ describe('links', () => {
     const record = await owner.get(`/records/participants/${id}`)
     expect(pathOfLink(record.text, 'participant.created')).toBe(eventPath)
 
-    // Another request with the same ID, and an event of the console.
+    expect(pathOfLink(request.text, 'Access')).toBe(`/people/${account.userId}`)
+    const keyPath = pathOfLink(request.text, 'Settings') ?? ''
+    expect((await owner.get(keyPath)).text).toContain('Test key')
+    const log = await owner.get(`/audit-log?target=${id}`)
+    expect(pathOfLink(log.text, 'Event')).toBe(eventPath)
+    const [, toRequest = ''] =
+      /href="\/console(\/requests[^"]*)"/.exec(
+        log.text.slice(log.text.indexOf('aria-label="Audit log"')),
+      ) ?? []
+    expect((await owner.get(unescapeHtml(toRequest))).to).toBe(requestPath)
+
+    // Another request soon afterwards.
     await api.delete(`/participants/${id}`, { 'X-Request-Id': randomUUID() })
     const later = mainText((await owner.get(requestPath)).text)
     expect(later).toContain(`Participant ${id.slice(-12)} , deleted`)
@@ -242,9 +254,7 @@ describe('in a browser', () => {
       const { id, eventId } = await admin.newest(webhookId, 'delivered')
       await using visited = await site.visit('', { ...screen, person: admin.manager })
       const { page, troubles } = visited
-      if (screen.viewport.width < 640)
-        await page.getByRole('button', { name: 'Menu' }).press('Enter')
-      await page.getByRole('link', { name: 'Events', exact: true }).press('Enter')
+      await follow(page, 'Events')
       const field = page.getByLabel('Record, event or delivery ID')
       await assertReadable(page, 'the list of events')
       await field.fill(eventId ?? '')
@@ -258,4 +268,37 @@ describe('in a browser', () => {
       expect(troubles).toEqual([])
     },
   )
+
+  it.each(SCREENS)(
+    'a failed POST of the last hour: three steps at $viewport.width pixels',
+    async (screen) => {
+      const account = await app.newAccount()
+      const api = app.as(account)
+      await api.get('/participants')
+      expect((await api.post('/participants', { full_name: '' })).status).toBe(422)
+      await until('the requests are in the log', async () => {
+        const logged = app.db.read('request_log').where({ account_id: account.accountId })
+        return (await logged.pluck('id')).length === 2
+      })
+      await using visited = await site.visit('', { ...screen, person: account })
+      const { page, troubles } = visited
+      await follow(page, 'API requests')
+      await page.getByRole('link', { name: '1 h', exact: true }).press('Enter')
+      await page.waitForURL(/range=1h/)
+      const cause = page.getByRole('region', { name: 'Errors by cause' }).getByRole('row', {
+        name: /422/,
+      })
+      await cause.getByRole('link').last().press('Enter')
+      await page.getByRole('heading', { name: 'POST /public/v1/participants' }).waitFor()
+      await assertReadable(page, 'a request')
+      expect(troubles).toEqual([])
+    },
+  )
 })
+
+/** Follows a link of the menu, which a narrow screen folds. */
+async function follow(page: Page, name: string): Promise<void> {
+  const menu = page.getByRole('button', { name: 'Menu' })
+  if (await menu.isVisible()) await menu.press('Enter')
+  await page.getByRole('link', { name, exact: true }).press('Enter')
+}

@@ -198,11 +198,12 @@ function origin(entry: AuditEntry): Content {
 
 const SHOWN_CHARACTERS = 8
 
-/** A request with an API key links to the request log. */
-function requestLink({ requestId, apiKey }: AuditEntry): Content {
+/** A request with an API key links to the request log, and the change of a record to its event. */
+function requestLink({ id, requestId, apiKey, isEvent, createdAt }: AuditEntry): Content {
   if (requestId === null) return false
   const text = html`<code title="${requestId}">${requestId.slice(0, SHOWN_CHARACTERS)}</code>`
-  const path = withQuery('/requests', { range: '30d', request: requestId })
+  const path = withQuery('/requests', { range: '30d', request: requestId, at: String(createdAt) })
   const link = apiKey ? html`<a href="/console${path}">${text}</a>` : text
-  return html`<span class="nowrap">Request ${link}</span>`
+  const event = html` · <a href="/console/events/${id}">Event</a>`
+  return html`<span class="nowrap">Request ${link}${isEvent && event}</span>`
 }

@@ -15,7 +15,15 @@ import { BASH_NOTE, needsBash } from '../../shared/shell.ts'
 import { parseRowView, type RowView, rowHeading } from '../expandable-row.ts'
 import { absoluteTime, bytes, capital, counted, duration } from '../format.ts'
 import { isJson, jsonBlock } from '../json-block.ts'
-import { type ConsolePage, get, isOwnerOrAdmin, type Route, type Visit } from '../page.ts'
+import {
+  type ConsolePage,
+  canManageKeys,
+  get,
+  isOwner,
+  isOwnerOrAdmin,
+  type Route,
+  type Visit,
+} from '../page.ts'
 import { SHORT_MODULE_LABELS } from '../people/access-form.ts'
 import { withQuery } from '../query.ts'
 import { card, codeBlock, copyableId, type Fact, facts, note } from '../ui.ts'
@@ -50,17 +58,19 @@ export function requestTitle({ operationId, method, path }: RequestEntry): strin
 async function requestDetail(visit: Visit, request: RequestDetail, view: RowView): Promise<Html> {
   const hiddenModule = findHiddenModule(visit.user, request.operationId)
   return html`<div class="request-detail">
-    ${requestFacts(request, await requestLinks(visit, request))}
+    ${requestFacts(visit, request, await requestLinks(visit, request))}
     ${hiddenModule ? hiddenNote(hiddenModule) : bodiesOrNote(request, view)}
     ${!isQueryHidden(visit.user, request.operationId) && headers(request)}
     ${curlSection(visit, request, view)}
   </div>`
 }
 
-function requestFacts(request: RequestDetail, links: Fact[]): Html {
+function requestFacts({ user: reader }: Visit, request: RequestDetail, links: Fact[]): Html {
   const { requestId, operationId, method, path, user, apiKey, ip, createdAt, durationMs, repeats } =
     request
   const operation = lookUpOperation(operationId)
+  // A former key has no prefix.
+  const hasKeyPage = canManageKeys(reader) && apiKey.tokenPrefix !== ''
   const filter = (values: Record<string, string>): string =>
     `/console${withQuery('/requests', values)}`
   return facts([
@@ -76,11 +86,16 @@ function requestFacts(request: RequestDetail, links: Fact[]): Html {
     ],
     ...links,
     ['Time', `${absoluteTime(createdAt)}, ${duration(durationMs)}`],
-    ['User', html`<a href="${filter({ user: user.id })}">${user.fullName}</a>`],
+    [
+      'User',
+      html`<a href="${filter({ user: user.id })}">${user.fullName}</a>
+        ${isOwner(reader) && html`· <a href="/console/people/${user.id}">Access</a>`}`,
+    ],
     [
       'API key',
       html`<a href="${filter({ key: apiKey.id })}">${apiKey.name}</a>
-        <span class="mono muted">${apiKey.tokenPrefix}…</span>`,
+        <span class="mono muted">${apiKey.tokenPrefix}…</span>
+        ${hasKeyPage && html`· <a href="/console/api-keys/${apiKey.id}">Settings</a>`}`,
     ],
     ['IP address', html`<a class="mono" href="${filter({ ip })}">${ip}</a>`],
     repeats > 0 && repeatsFact(repeats),

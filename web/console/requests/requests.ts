@@ -1,5 +1,6 @@
 /** The list of API requests with filters and figures. */
 import { Readable } from 'node:stream'
+import { findRequestBefore } from '../../../records/event-search.ts'
 import {
   type Bucket,
   eachMatch,
@@ -51,6 +52,8 @@ async function requestsPage(visit: Visit): Promise<PageResult> {
   const query = readRequestQuery(visit.query, visit.now)
   // The form submits empty fields too. Redirect to a URL without them.
   if ([...visit.query.values()].includes('')) return { to: requestsPath(query.input) }
+  const request = await findByChange(visit, query.filter)
+  if (request) return { to: `/requests/${request.id}` }
   const isValid = !hasErrors(query.errors)
   return {
     title: 'API requests',
@@ -64,6 +67,16 @@ async function requestsPage(visit: Visit): Promise<PageResult> {
       isValid && (await results(visit, query)),
     ],
   }
+}
+
+/** `at` in the URL is the time of a change that the request made, from the audit log. */
+async function findByChange(
+  { scope, query }: Visit,
+  { requestId }: RequestFilter,
+): Promise<RequestEntry | undefined> {
+  const at = Number(query.get('at'))
+  const isTime = Number.isSafeInteger(at) && at > 0
+  return isTime && requestId !== undefined ? findRequestBefore(scope, requestId, at) : undefined
 }
 
 function periodTitle({ range, filter }: RequestQuery): string {
