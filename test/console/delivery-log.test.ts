@@ -73,6 +73,9 @@ describe('the delivery log', () => {
       `/webhooks/${webhookId}?state=delivered&type=task.updated&id=${ids[2]}`,
     )
     expect(pathOfLink(text, 'Clear filters')).toBe(`/webhooks/${webhookId}?state=failed`)
+    const all = (await admin.visitor.get(`/webhooks/${webhookId}?until=${ago(2)}`)).text
+    const [, lastDay = ''] = pathOfLink(all, '24 hours')?.split('?') ?? []
+    expect(await listedIndexes(lastDay)).toEqual([4, 0, 1, 2])
   })
 
   it('invalid filters: 422 with an error for each, and no deliveries', async () => {

@@ -73,6 +73,10 @@ describe('the figures of API requests', () => {
     expect(figuresOf(text)).toMatchObject({ Requests: '2' })
     expect(requestIdsIn(text).toSorted()).toEqual(inside.toSorted())
     expect(tableOf(text, 'Requests per minute')).toHaveLength(2)
+    // Each bar leads to its requests, and so does its row in the table.
+    const bars = [...text.matchAll(/href="\/console(\/requests\?from=[^"&]+Z&[^"]+)"/g)]
+    const last = bars.at(-1)?.[1]?.replaceAll('&amp;', '&').replaceAll('&#38;', '&') ?? ''
+    expect(requestIdsIn((await owner.get(last)).text)).toEqual([inside[1]])
   })
 
   it('of months: a bar of 24 hours names the days on which it begins and ends', async () => {

@@ -91,7 +91,7 @@ describe('API requests in a browser', () => {
     expect((await owner.get(path)).text.includes('hx-trigger="every')).toBe(isReloading)
   })
 
-  it('shows a tooltip at a bar of the chart', async () => {
+  it('shows a tooltip at a bar of the chart, which leads to its requests', async () => {
     await using visited = await site.visit('/requests?range=1h', { person: account })
     const { page } = visited
     await page.locator('.hit').last().hover()
@@ -100,6 +100,8 @@ describe('API requests in a browser', () => {
     )
     await page.locator('h1').hover()
     await page.locator('.tip').waitFor({ state: 'hidden' })
+    await page.locator('.hit').last().click()
+    await page.waitForURL(/requests\?from=[^&]+Z&until=[^&]+Z$/)
   })
 
   it('works without JavaScript', async () => {

@@ -1,8 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { parseDateTimeInput, shownInInput, toLinkTime } from '../../web/shared/date-time-input.ts'
+import {
+  parseDateTimeInput,
+  shownInInput,
+  toDateTimeInput,
+  toLinkTime,
+} from '../../web/shared/date-time-input.ts'
 import { inZone, parseZone, toWallClock, zoneName } from '../../web/shared/zone.ts'
 import { sharedApp } from '../helpers.ts'
-import { mainText } from './forms.ts'
+import { mainText, pathOfLink } from './forms.ts'
 import { newOwner } from './record-forms.ts'
 import { newAccountOwner, type Visitor } from './visitors.ts'
 
@@ -99,6 +104,24 @@ describe('the time zone of a visitor', () => {
     const { text } = await owner.get(path, withCookies(owner, BERLIN))
     expect(text).toContain(`value="${second}"`)
   })
+
+  it.each(['/events', '/audit-log', '/records/participants'])(
+    'is that of the presets of %s',
+    async (path) => {
+      const { visits: owner } = await newOwner(app)
+      const list = await owner.get(path)
+      const { status, text } = await owner.get(
+        pathOfLink(list.text, 'Last hour') ?? '',
+        withCookies(owner, BERLIN),
+      )
+      expect(status).toBe(200)
+      const hourAgo = Date.now() - 3_600_000
+      const shown = [0, 60_000].map((ms) =>
+        inZone('Europe/Berlin', () => `value="${toDateTimeInput(hourAgo - ms)}`),
+      )
+      expect(shown.some((value) => text.includes(value))).toBe(true)
+    },
+  )
 
   it('is that of filters; links have times in UTC', async () => {
     const { owner } = await newAccountOwner(app)

@@ -1,5 +1,6 @@
 /** SVG charts. Horizontal positions and widths are in percent, because charts are as wide as their
  *  page. Vertical positions and heights are in pixels. */
+import { toLinkTime } from '../shared/date-time-input.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import { toWallClock } from '../shared/zone.ts'
 import { DAY, MINUTE } from './client/times.js'
@@ -23,6 +24,8 @@ interface StackedBars {
   bucketMs: number
   /** Bottom to top. */
   series: Series[]
+  /** The path of what a bar counts, below /console. `from` and `until` are those of the bucket, for a link. */
+  to?(from: string, until: string): string
 }
 
 const PLOT_HEIGHT = 180
@@ -51,7 +54,7 @@ export function stackedBars(chart: StackedBars): Html {
         class="chart-plot"
         width="100%"
         height="${CHART_HEIGHT}"
-        role="img"
+        role="${chart.to ? 'group' : 'img'}"
         aria-label="${label}"
       >
         <g class="lines">${ticks.map((tick) => horizontalLine(yOf(tick)))}</g>
@@ -69,19 +72,27 @@ function labelOf(title: string, series: Series[]): string {
   return `${title}. ${sums}. All figures are in the table below.`
 }
 
-/** An invisible area for each bucket: console.js shows `data-tip` of the area under the pointer. */
-function tooltips({ startsAt, bucketMs, series }: StackedBars): Html[] {
+/** An invisible area for each bucket, with a link to what it counts. console.js shows `data-tip` of
+ *  the area under the pointer. For the keyboard, the table has the same links. */
+function tooltips(chart: StackedBars): Html[] {
+  const { startsAt, bucketMs, series } = chart
   const bucketPercent = 100 / startsAt.length
   return startsAt.map((start, index) => {
     const values = series.map(({ name, values }) => `${name} ${count(values[index] ?? 0)}`)
-    return html`<rect
+    const area = html`<rect
       class="hit"
       data-tip="${[formatSpan(start, bucketMs), ...values].join('\n')}"
       x="${percent(bucketPercent * index)}"
       y="0"
       width="${percent(bucketPercent)}"
       height="${BOTTOM}"/>`
+    const href = bucketLink(chart, start)
+    return href ? html`<a href="${href}" tabindex="-1" aria-hidden="true">${area}</a>` : area
   })
+}
+
+function bucketLink({ bucketMs, to }: StackedBars, start: number): string | undefined {
+  return to && `/console${to(toLinkTime(start), toLinkTime(start + bucketMs))}`
 }
 
 function timeLabels({ startsAt, bucketMs }: StackedBars): Html[] {
@@ -160,15 +171,13 @@ function legend(series: Series[]): Html {
 }
 
 /** A table of the buckets that are not zero. */
-function chartTable({ title, startsAt, bucketMs, series }: StackedBars): Html {
+function chartTable(chart: StackedBars): Html {
+  const { title, startsAt, series } = chart
   const totals = totalsOf(series)
   const columns = [timeLabel('Time'), ...series.map(({ name }) => numberColumn(name))]
   const rows = startsAt
     .map((start, index) => ({
-      cells: [
-        formatSpan(start, bucketMs),
-        ...series.map(({ values }) => count(values[index] ?? 0)),
-      ],
+      cells: [bucketName(chart, start), ...series.map(({ values }) => count(values[index] ?? 0))],
     }))
     .filter((_, index) => totals[index] !== 0)
   const none = html`<p class="muted">No data in this period.</p>`
@@ -176,6 +185,12 @@ function chartTable({ title, startsAt, bucketMs, series }: StackedBars): Html {
     <summary>Show as table</summary>
     ${rows.length === 0 ? none : table(title, columns, rows)}
   </details>`
+}
+
+function bucketName(chart: StackedBars, start: number): Content {
+  const href = bucketLink(chart, start)
+  const span = formatSpan(start, chart.bucketMs)
+  return href ? html`<a href="${href}">${span}</a>` : span
 }
 
 /** A line without a scale. Hidden from screen readers; the text beside it has the values. */

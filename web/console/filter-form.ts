@@ -1,4 +1,5 @@
 /** The form above a list, with the filters of the list. */
+import { DAY_MS, HOUR_MS } from '../../records/time-units.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import { button, buttonLink, hiddenInput } from './ui.ts'
 
@@ -6,6 +7,13 @@ interface MoreFilters {
   title?: string
   isOpen: boolean
   fields: Content
+}
+
+/** Links that set the start of the period, and remove its end. */
+interface Presets {
+  now: Date
+  /** The path of the list from a time, in epoch milliseconds, below /console. */
+  to(from: number): string
 }
 
 interface FilterForm {
@@ -18,10 +26,12 @@ interface FilterForm {
   hidden?: Record<string, string>
   /** Fields that can be collapsed. */
   more?: MoreFilters | false
+  presets?: Presets | false
   attributes?: Content
 }
 
-export function filterForm({ to, fields, clear, hidden = {}, more, attributes }: FilterForm): Html {
+export function filterForm(options: FilterForm): Html {
+  const { to, fields, clear, hidden = {}, more, presets, attributes } = options
   return html`<form class="filters" method="get" action="/console${to}" novalidate${attributes}>
     ${Object.entries(hidden).map(([name, value]) => hiddenInput(name, value))}
     <div class="filter-row">
@@ -32,7 +42,22 @@ export function filterForm({ to, fields, clear, hidden = {}, more, attributes }:
       </div>
     </div>
     ${more && moreFilters(more)}
+    ${presets && presetLinks(presets)}
   </form>`
+}
+
+const PERIODS = {
+  'Last hour': HOUR_MS,
+  '24 hours': DAY_MS,
+  '7 days': 7 * DAY_MS,
+  '30 days': 30 * DAY_MS,
+}
+
+function presetLinks({ now, to }: Presets): Html {
+  const links = Object.entries(PERIODS).map(
+    ([label, ms]) => html`<li><a href="/console${to(now.getTime() - ms)}">${label}</a></li>`,
+  )
+  return html`<ul class="presets" aria-label="Period">${links}</ul>`
 }
 
 function moreFilters({ title = 'More filters', isOpen, fields }: MoreFilters): Html {

@@ -144,7 +144,7 @@ function requestsCard(traffic: Traffic): Html {
   const none = empty('No requests', 'The API received no requests in the last 24 hours.')
   return card(
     'Requests',
-    traffic.requests > 0 ? requestBars('Requests', traffic, BUCKET_MS) : none,
+    traffic.requests > 0 ? requestBars('Requests', traffic, BUCKET_MS, {}) : none,
     buttonLink('/requests', 'All requests', 'quiet'),
   )
 }

@@ -8,6 +8,7 @@ import {
 import { eventsOfRequest, searchEvents } from '../../../records/event-search.ts'
 import { type EventRow, findEvent } from '../../../records/events.ts'
 import { findRequest, type RequestEntry } from '../../../records/request-log.ts'
+import { shownInInput, toLinkTime } from '../../shared/date-time-input.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { filterForm } from '../filter-form.ts'
 import { formStatus, hasErrors, selectField, textField } from '../form-fields.ts'
@@ -64,7 +65,7 @@ async function eventsPage(visit: Visit): Promise<PageResult> {
     lead: 'What happened to your records. Each subscribed webhook gets a delivery of each event.',
     status: formStatus(errors),
     body: [
-      request ? requestNote(request) : filters(query),
+      request ? requestNote(request) : filters(visit, query),
       card('', await eventList(visit, query, rows)),
     ],
   } satisfies ConsolePage
@@ -95,17 +96,22 @@ async function findById({ scope }: Visit, id: string): Promise<Redirect | undefi
   return delivery && { to: deliveryPath(delivery) }
 }
 
-function filters({ input, errors }: EventQuery): Html {
+function filters({ now }: Visit, { input, errors }: EventQuery): Html {
   const field = (name: string, label: string) => ({ name, label, value: input[name] ?? '', errors })
+  const time = (name: string, label: string) => {
+    const value = shownInInput(input[name] ?? '')
+    return textField({ ...field(name, label), value, type: 'datetime-local' })
+  }
   return filterForm({
     to: '/events',
     fields: [
       textField({ ...field('id', 'Record, event or delivery ID'), maxLength: 100 }),
       selectField({ ...field('type', 'Event'), none: 'All', choices: typeChoices }),
-      textField({ ...field('since', timeLabel('From')), type: 'datetime-local' }),
-      textField({ ...field('until', timeLabel('Until')), type: 'datetime-local' }),
+      time('since', timeLabel('From')),
+      time('until', timeLabel('Until')),
     ],
     clear: Object.keys(input).length > 0 && '/events',
+    presets: { now, to: (from) => eventsPath(input, { since: toLinkTime(from), until: '' }) },
   })
 }
 

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { type AuditEntry, type AuditFilter, type Verb, verbs } from '../../../records/audit-log.ts'
 import { eachTrailEntry, listTrail, recordTypes } from '../../../records/trail.ts'
 import { listUsers } from '../../../records/users.ts'
-import { parseDateTimeInput } from '../../shared/date-time-input.ts'
+import { parseDateTimeInput, shownInInput, toLinkTime } from '../../shared/date-time-input.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { keyChoices } from '../account/api-key-parts.ts'
 import { filterForm } from '../filter-form.ts'
@@ -124,13 +124,13 @@ const VERB_LABELS: Record<Verb, string> = {
   downloaded: 'Downloaded',
 }
 
-async function filters({ query, scope }: Visit): Promise<Html> {
+async function filters({ query, scope, now }: Visit): Promise<Html> {
   const input = filtersIn(query)
   const [users, keys] = await Promise.all([listUsers(scope), keyChoices(scope, input.key)])
   const select = (name: string, label: string, none: string, choices: Choice[]): Html =>
     selectField({ name, label, none, value: input[name] ?? '', choices })
   const text = (name: string, label: string, type: 'text' | 'datetime-local'): Html =>
-    textField({ name, label, type, value: input[name] ?? '', maxLength: 100 })
+    textField({ name, label, type, value: shownInInput(input[name] ?? ''), maxLength: 100 })
   const reload = replace('audit-log', { path: '/console/audit-log', trigger: 'change, submit' })
   return filterForm({
     to: '/audit-log',
@@ -144,6 +144,10 @@ async function filters({ query, scope }: Visit): Promise<Html> {
       select('verb', 'Change', 'Any', toChoices(VERB_LABELS)),
     ],
     clear: Object.keys(input).length > 0 && '/audit-log',
+    presets: {
+      now,
+      to: (from) => withQuery('/audit-log', { ...input, from: toLinkTime(from), until: '' }),
+    },
     more: {
       isOpen: ['key', 'target', 'from', 'until'].some((name) => input[name]),
       fields: [

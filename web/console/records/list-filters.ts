@@ -29,6 +29,7 @@ import { canViewResource, fieldLabel, referencedResource, resourcePath } from '.
 
 export interface FilterContext {
   user: User
+  now: Date
   resource: Resource
   /** The filters of the resource, as the form offers them. */
   available: readonly Filter[]
@@ -46,7 +47,7 @@ type Filter = Resource['filters'][number]
 const MAX_VISIBLE_OPTIONS = 8
 
 export function recordFilters(context: FilterContext): Html {
-  const { resource, available, pairs, errors } = context
+  const { now, resource, available, pairs, errors } = context
   const isUsed = ({ name }: Filter): boolean => queryValue(pairs, filterParameter(name)) !== ''
   const filters = available.filter((filter) => !isForPrograms(filter) || isUsed(filter))
   const visible = filters
@@ -67,7 +68,16 @@ export function recordFilters(context: FilterContext): Html {
       isOpen: collapsed.some(({ name }) => filterParameter(name) in errors),
       fields: collapsed.map((filter) => filterField(filter, context)),
     },
+    presets: available.some(({ name }) => name === 'created_after') && {
+      now,
+      to: (from) => `${resourcePath(resource)}${queryText(createdAfter(pairs, from))}`,
+    },
   })
+}
+
+function createdAfter(pairs: Pairs, from: number): Pairs {
+  const others = withValue(pairs, filterParameter('created_before'), undefined)
+  return withValue(others, filterParameter('created_after'), new Date(from).toISOString())
 }
 
 /** People have the search, and `after` and `before`. */

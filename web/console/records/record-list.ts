@@ -59,7 +59,8 @@ export async function recordListPage(visit: Visit, resource: Resource): Promise<
     return { to: `${resourcePath(resource)}${queryText(pairs)}` }
   const filters = filtersIn(pairs)
   const available = await withOwnCurrencies(visit, resource.filters)
-  const list = { visit, user: visit.user, resource, operation, pairs, available }
+  const { user, now } = visit
+  const list = { visit, user, now, resource, operation, pairs, available }
   try {
     const query = { ...newestFirst(resource), ...convertQuery(operation, pairs) }
     const found = await listRecords(visit, resource, query)
@@ -77,7 +78,8 @@ export async function recordListPage(visit: Visit, resource: Resource): Promise<
 /** The filters with the search results for the text of one of them, which replace its list. */
 async function searchPage(visit: Visit, resource: Resource, name: string): Promise<ConsolePage> {
   const text = visit.query.get(filterParameter(name)) ?? ''
-  const context = { user: visit.user, resource, available: [...resource.filters], pairs: [] }
+  const { user, now } = visit
+  const context = { user, now, resource, available: [...resource.filters], pairs: [] }
   const suggestions = await suggestFilterRecords(visit, { [name]: text.trim() })
   return {
     title: plural(resource),

@@ -68,7 +68,13 @@ export function formatPercent(part: number, all: number): string {
   return `${percent.toFixed(percent === 0 || percent === 100 ? 0 : 2)}\u00a0%`
 }
 
-export function requestBars(title: string, { buckets }: Traffic, bucketMs: number): Html {
+/** `input`: the filters of the requests, to which the bars lead. */
+export function requestBars(
+  title: string,
+  { buckets }: Traffic,
+  bucketMs: number,
+  input: Record<string, string>,
+): Html {
   const series = (name: string, tone: Series['tone'], field: 'ok' | keyof ErrorCounts): Series => ({
     name,
     tone,
@@ -78,6 +84,7 @@ export function requestBars(title: string, { buckets }: Traffic, bucketMs: numbe
     title,
     startsAt: buckets.map(({ startsAt }) => startsAt),
     bucketMs,
+    to: (from, until) => requestsPath(input, { range: '', from, until }),
     series: [
       series('Success', 'first', 'ok'),
       series('Client error', 'second', 'clientErrors'),
@@ -86,9 +93,13 @@ export function requestBars(title: string, { buckets }: Traffic, bucketMs: numbe
   })
 }
 
-export function trafficChart(traffic: Traffic, bucketMs: number): Html {
+export function trafficChart(
+  traffic: Traffic,
+  bucketMs: number,
+  input: Record<string, string>,
+): Html {
   const title = `Requests ${formatInterval(bucketMs)}`
-  return card(title, requestBars(title, traffic, bucketMs))
+  return card(title, requestBars(title, traffic, bucketMs, input))
 }
 
 /** `per minute`, `per 15 minutes`. */

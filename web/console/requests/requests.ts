@@ -122,7 +122,7 @@ async function results(visit: Visit, query: RequestQuery): Promise<Html> {
       html`<span class="muted">${counted(traffic.requests, 'request')}</span>`,
       hasTraffic && buttonLink(csvPath, 'Export as CSV'),
     ])}
-    ${hasTraffic && [trafficChart(traffic, bucketMs), topOperations(traffic, input)]}
+    ${hasTraffic && [trafficChart(traffic, bucketMs, input), topOperations(traffic, input)]}
   </div>
   ${hasErrors && (await errorCauses(visit, filter, input))}`
 }

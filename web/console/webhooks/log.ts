@@ -4,7 +4,7 @@ import { deliveryStates } from '../../../records/deliveries.ts'
 import { type FoundDeliveries, searchDeliveries } from '../../../records/delivery-search.ts'
 import type { WebhookHealth } from '../../../records/reports/webhook-health.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
-import { shownInInput } from '../../shared/date-time-input.ts'
+import { shownInInput, toLinkTime } from '../../shared/date-time-input.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { filterForm } from '../filter-form.ts'
 import { formStatus, hasErrors, selectField, textField } from '../form-fields.ts'
@@ -64,7 +64,7 @@ async function logPage(visit: Visit): Promise<ConsolePage> {
     </div>`,
     card(
       'Deliveries',
-      [filters(webhook, query), await log(visit, webhook, query, found)],
+      [filters(visit, webhook, query), await log(visit, webhook, query, found)],
       [
         stateTabs(webhook, query),
         canManage && webhook.enabled && retryLinks(webhook, query, health),
@@ -159,7 +159,7 @@ function stateTabs({ id }: Webhook, { input }: LogQuery): Html {
   ])
 }
 
-function filters({ id }: Webhook, { input, errors }: LogQuery): Html {
+function filters({ now }: Visit, { id }: Webhook, { input, errors }: LogQuery): Html {
   const hidden: Record<string, string> = input.state ? { state: input.state } : {}
   const field = (name: string, label: string) => ({ name, label, value: input[name] ?? '', errors })
   const time = (name: string, label: string) => {
@@ -181,6 +181,7 @@ function filters({ id }: Webhook, { input, errors }: LogQuery): Html {
       input.job && textField({ ...field('job', 'Bulk job ID'), maxLength: 100 }),
     ],
     clear: Object.keys(input).some((name) => name !== 'state') && logPath(id, hidden),
+    presets: { now, to: (from) => logPath(id, input, { since: toLinkTime(from), until: '' }) },
   })
 }
 
