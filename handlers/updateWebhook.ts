@@ -35,7 +35,10 @@ export async function updateWebhook(call: Call<'updateWebhook'>): Promise<Public
   const change = { ...call, now: new Date(nextUpdatedAt(current, now)) }
   await changeWebhook(change, secretKeys, webhook.id, { ...fields, eventTypes, headers }).catch(
     (error: unknown) => {
-      if (error instanceof NotForSlack) throw new InvalidInput({ event_types: [error.message] })
+      if (error instanceof NotForSlack)
+        throw new InvalidInput({
+          [sent.url === undefined ? 'event_types' : 'url']: [error.message],
+        })
       if (error instanceof HeadersOfOtherHost) throw new InvalidInput({ headers: [error.message] })
       throw error
     },

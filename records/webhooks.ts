@@ -128,7 +128,7 @@ export class TooManyHeaders extends Refused {
 export class NotForSlack extends Refused {
   override name = 'NotForSlack'
   constructor() {
-    super('must be muster.* events alone, and the URL of a Slack channel cannot be changed.')
+    super('A Slack channel gets muster.* events alone, and its URL cannot be changed.')
   }
 }
 
@@ -209,17 +209,26 @@ export async function findWebhook(scope: Scope, id: string): Promise<Webhook | u
 }
 
 /** Names by ID, including deleted webhooks. */
-export async function findWebhookNames(scope: Scope, ids: string[]): Promise<Map<string, string>> {
+export async function findWebhookNames(
+  scope: Scope,
+  ids: string[],
+  nameOf = webhookName,
+): Promise<Map<string, string>> {
   const rows: Pick<WebhookRow, 'id' | 'url' | 'description'>[] = await scope
     .rows('webhooks')
     .whereIn('id', [...new Set(ids)])
     .select('id', 'url', 'description')
-  return new Map(rows.map((row) => [row.id, webhookName(row)]))
+  return new Map(rows.map((row) => [row.id, nameOf(row)]))
 }
 
 /** The description, or the URL without its scheme. */
 export function webhookName({ url, description }: Pick<Webhook, 'url' | 'description'>): string {
   return description === '' ? readableUrl(url).replace(/^https?:\/\//, '') : description
+}
+
+/** The description, or the host. The path of a URL may be a secret. */
+export function shareableName({ url, description }: Pick<Webhook, 'url' | 'description'>): string {
+  return description === '' ? new URL(url).host : description
 }
 
 /** The URL with its host as people write it: `bücher.example`, not `xn--bcher-kva.example`. */

@@ -25,7 +25,7 @@ import {
   listChangedStates,
 } from '../records/reports/webhook-health.ts'
 import { listSubscriptions } from '../records/subscriptions.ts'
-import { findWebhookNames, lockWebhook, webhookName } from '../records/webhooks.ts'
+import { findWebhookNames, lockWebhook, shareableName } from '../records/webhooks.ts'
 import { assertPayload, newDelivery } from './emit.ts'
 import { slackBody } from './slack.ts'
 
@@ -126,7 +126,11 @@ function noticeOf(change: ChangedState): Notice | undefined {
   const isRecovery = state === 'healthy' && before !== 'no_traffic'
   const type = TYPES[state]
   if (!type || !isTold || (state === 'healthy' && !isRecovery)) return undefined
-  return { type, resourceId: id, text: `The webhook “${webhookName(change)}” ${stateText(change)}` }
+  return {
+    type,
+    resourceId: id,
+    text: `The webhook “${shareableName(change)}” ${stateText(change)}`,
+  }
 }
 
 function stateText({ state, failures, lastHour, isDisabledByService }: ChangedState): string {
@@ -153,7 +157,7 @@ export async function notifyOfBulkJob(
   end: { done: number } | 'webhook_deleted',
   now: Date,
 ): Promise<void> {
-  const names = await findWebhookNames(scope, webhookId === null ? [] : [webhookId])
+  const names = await findWebhookNames(scope, webhookId === null ? [] : [webhookId], shareableName)
   const subject = `${JOBS[kind]} of ${webhookId === null ? 'all webhooks' : `“${names.get(webhookId)}”`}`
   const text =
     end === 'webhook_deleted'

@@ -15,7 +15,7 @@ describe('notifications', () => {
     const admin = await newWebhookAdmin(app)
     const { visitor } = admin
     const empty = await visitor.get('/notifications')
-    expect(mainText(empty.text)).toContain('Nobody is told yet')
+    expect(mainText(empty.text)).toContain('No recipients yet')
     expect(empty.text.match(/name="event_types" value="[^"]*" checked/g)).toHaveLength(ALL.length)
     const [, key = ''] = /name="form:key" value="([^"]+)"/.exec(empty.text) ?? []
     const fields = { url: SLACK, description: 'Slack #ops', event_types: ALL, 'form:key': key }
@@ -32,7 +32,7 @@ describe('notifications', () => {
     })
 
     const listed = await visitor.get('/notifications')
-    expect(tableOf(listed.text, 'Who is told')).toEqual([
+    expect(tableOf(listed.text, 'Recipients')).toEqual([
       ['Slack #ops', 'Slack', 'All', 'Edit Slack #ops'],
     ])
     const change = { event_types: ['muster.webhook_failing'] }
@@ -77,7 +77,7 @@ describe('notifications', () => {
     })
     const { id, event_types } = await admin.scope.rows('webhooks').first()
     expect(JSON.parse(event_types)).toEqual(['*', 'muster.quota_reached'])
-    expect(tableOf((await admin.visitor.get('/notifications')).text, 'Who is told')).toEqual([
+    expect(tableOf((await admin.visitor.get('/notifications')).text, 'Recipients')).toEqual([
       ['example.com/', 'Webhook', '1 of 7', 'Edit example.com/'],
     ])
     await admin.visitor.post(`/notifications/${id}`, { event_types: ['muster.import_ended'] })

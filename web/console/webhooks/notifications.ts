@@ -57,7 +57,7 @@ const LABELS: Record<keyof typeof operationalTypes, string> = {
   'muster.webhook_recovered': 'A webhook has recovered',
   'muster.bulk_job_ended': 'A bulk job has ended',
   'muster.import_ended': 'An import has ended',
-  'muster.quota_reached': '80 % of a quota are used',
+  'muster.quota_reached': '80 % of a quota is used',
 }
 const CHOICES = Object.entries(LABELS).map(([value, label]): Choice => ({ value, label }))
 const ALL = Object.keys(LABELS)
@@ -71,29 +71,28 @@ async function notificationsPage(
   const told = webhooks.filter(({ eventTypes }) => eventTypes.some(isOperational))
   return {
     title: 'Notifications',
-    lead: 'Learn about failing webhooks, ended jobs and quotas outside of the console.',
+    lead: 'Get told about failing webhooks, ended jobs and quotas.',
     status: problem === undefined ? formStatus(errors) : 422,
     isNarrow: true,
     body: [
-      card('Who is told', told.length === 0 ? nobody : recipientsTable(told)),
+      card('Recipients', told.length === 0 ? nobody : recipientsTable(told)),
       card('Add a Slack channel', channelForm(visit, errors, problem)),
       card('Your own program', [
         html`<p>
           A webhook can get the same notices as signed events. “All events” does not include them.
         </p>`,
-        buttonLink('/webhooks/new?notices=all', 'Create webhook for notices'),
+        html`<p>${buttonLink('/webhooks/new?notices=all', 'Create webhook')}</p>`,
       ]),
       card(
         'How often',
         html`<p>
-            We check webhooks every minute and quotas every 10 minutes. Each change is told once, and a
-            webhook that keeps changing every 10 minutes at most. A quota is told again after its use
-            was below 70 %.
+            Muster checks webhooks every minute and quotas every 10 minutes, and sends each change once.
+            Notices about one webhook are at least 10 minutes apart. A quota is reported again after its
+            use fell below 70 %.
           </p>
           <p>
-            A Slack channel gets the first notice within a minute, and then one message per hour with
-            all that happened since. A webhook gets each notice as an event of its own, but none about
-            itself.
+            A Slack channel gets the first notice within a minute, then one message per hour with
+            everything since. A webhook gets each notice as an event, but none about itself.
           </p>`,
       ),
     ],
@@ -101,7 +100,7 @@ async function notificationsPage(
 }
 
 const nobody = empty(
-  'Nobody is told yet',
+  'No recipients yet',
   'Without a Slack channel or a webhook, you see an outage only in the console.',
 )
 
@@ -115,7 +114,7 @@ function recipientsTable(webhooks: Webhook[]): Html {
         Edit<span class="visually-hidden"> ${webhookName(webhook)}</span></a>`,
     ],
   }))
-  return table('Who is told', ['Name', 'Kind', 'Notices', 'Edit'], rows)
+  return table('Recipients', ['Name', 'Kind', 'Notices', 'Edit'], rows)
 }
 
 function noticesText({ eventTypes }: Webhook): Content {
@@ -134,7 +133,7 @@ function channelForm(visit: Visit, errors: Errors, problem?: string): Html {
     textField({
       name: 'url',
       label: 'Incoming webhook URL',
-      hint: 'From Slack, or a program that accepts the same messages, such as Mattermost. We encrypt it, and nobody can read it again.',
+      hint: 'From Slack, or a program that accepts the same messages, such as Mattermost. It is encrypted, and nobody can read it again.',
       type: 'url',
       value: input.get('url') ?? '',
       isRequired: true,

@@ -76,23 +76,25 @@ function configuration(webhook: Webhook, creator: string, now: Date): Html {
 }
 
 function webhookActions(webhook: Webhook): Html {
-  const { id, enabled, hasNextSecret } = webhook
+  const { id, enabled, format, hasNextSecret } = webhook
   const to = `/webhooks/${id}`
   const secretText = hasNextSecret
     ? 'The next secret is prepared but not active yet.'
     : 'View or rotate the signing secret.'
   return actionRows([
-    actionRow({
-      title: 'Signing secret',
-      text: secretText,
-      control: buttonLink(`${to}/secret`, 'Signing secret'),
-    }),
-    enabled && [
+    format === 'event' &&
       actionRow({
-        title: 'Send missed events',
-        text: 'Send events that this webhook never received, for example while it was disabled.',
-        control: buttonLink(`${to}/send-missed`, 'Send missed events'),
+        title: 'Signing secret',
+        text: secretText,
+        control: buttonLink(`${to}/secret`, 'Signing secret'),
       }),
+    enabled && [
+      format === 'event' &&
+        actionRow({
+          title: 'Send missed events',
+          text: 'Send events that this webhook never received, for example while it was disabled.',
+          control: buttonLink(`${to}/send-missed`, 'Send missed events'),
+        }),
       actionRow({
         title: 'Retry failed deliveries',
         text: 'Retry every failed delivery in a time range.',
