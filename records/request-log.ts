@@ -16,6 +16,8 @@ export const MAX_PATH_CHARACTERS = 2 * 1024
 export const CUT = '…'
 /** Fewer than in other tables, because each row may have 128 KiB of bodies. */
 const REMOVAL_BATCH_ROWS = 100
+/** A search skips longer bodies. */
+export const MAX_SEARCHED_BODY_BYTES = 16 * 1024
 
 /** Secrets are masked. */
 export type StoredHeader = [name: string, value: string]
@@ -118,7 +120,7 @@ export interface RequestFilter {
   ip?: string
   requestId?: string
   minDurationMs?: number
-  /** In the path or a body. Case-insensitive. */
+  /** In the path, or a body of at most `MAX_SEARCHED_BODY_BYTES`. Case-insensitive. */
   text?: string
   /** One of these operations: a user who cannot see a body must not discover its content. */
   operationIds?: string[]
@@ -248,9 +250,11 @@ export function matchingRequests({ accountId, dialect }: Scope, filter: RequestF
     conditions.push([contains(searched), toLowerAscii(pathContains)])
   }
   if (text !== undefined) {
-    const places = ['path', 'request_body', 'response_body']
+    const inBody = (body: string): string =>
+      `(octet_length(${body}) <= ${MAX_SEARCHED_BODY_BYTES} and ${contains(body)})`
+    const places = [contains('path'), inBody('request_body'), inBody('response_body')]
     const folded = toLowerAscii(text)
-    conditions.push([`(${places.map(contains).join(' or ')})`, ...places.map(() => folded)])
+    conditions.push([`(${places.join(' or ')})`, ...places.map(() => folded)])
   }
   if (operationIds) {
     const marks = operationIds.map(() => '?').join(', ')

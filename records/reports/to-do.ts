@@ -58,15 +58,17 @@ export function listNewApplications(scope: Scope): Promise<NewApplication[]> {
     `select found.id, found.screening_outcome, found.created_at, jobs.title as job,
        participants.full_name as participant
      from (
-       select id, job_id, participant_id, screening_outcome, created_at from job_applications
+       select account_id, id, job_id, participant_id, screening_outcome, created_at
+       from job_applications
        where account_id = ? and status = 'submitted'
        order by id desc
        limit ${MAX_ROWS}
      ) as found
-     join jobs on jobs.account_id = ? and jobs.id = found.job_id
-     join participants on participants.account_id = ? and participants.id = found.participant_id
+     join jobs on jobs.account_id = found.account_id and jobs.id = found.job_id
+     join participants on participants.account_id = found.account_id
+       and participants.id = found.participant_id
      order by found.id desc`,
-    [scope.accountId, scope.accountId, scope.accountId],
+    [scope.accountId],
   )
 }
 

@@ -19,8 +19,8 @@ import { type StatusColumn, statusColumn } from './request-counts.ts'
 const MAX_READ_REQUESTS = 50_000
 /** The most requests that a filter searches, unless one minute has more. */
 export const MAX_SEARCHED_REQUESTS = 200_000
-/** The most requests whose bodies are searched, which can be 128 KiB each. */
-export const MAX_SEARCHED_BODIES = 5_000
+/** The most requests whose bodies are searched. */
+const MAX_SEARCHED_BODIES = 3_000
 
 export interface Bucket {
   /** Epoch milliseconds, like all times of records. */

@@ -176,6 +176,9 @@ describe('the figures of API requests', () => {
       ['429 Try again in ….', '1'],
       ['502 No reason is stored', '1'],
     ])
+    // The periodic reload does not read the causes again.
+    const reloaded = await owner.get('/requests', { 'Muster-Poll': '1' })
+    expect(reloaded.text).not.toContain('Errors by cause')
     // Each cause links to its requests.
     const link = /href="\/console(\/requests\?[^"]*text=is[^"]*)"/.exec(text)?.[1] ?? ''
     const found = await owner.get(link.replaceAll('&#38;', '&'))

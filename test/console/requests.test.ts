@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { MAX_SEARCHED_BODY_BYTES } from '../../records/request-log.ts'
 import { sharedApp, type TestAccount } from '../helpers.ts'
 import { figuresOf, pathOfLink, requestIdsIn } from './forms.ts'
 import { DAY, HOUR, logRequests, MINUTE, NOW, type RequestInput } from './logged-requests.ts'
@@ -36,10 +37,19 @@ describe('the list of API requests', () => {
           operationId: 'getTask',
           ip: '2001:db8::1',
         },
-        { status: 422, method: 'POST', operationId: 'createTask', userId: other.userId },
+        {
+          ...{ status: 422, method: 'POST', operationId: 'createTask', userId: other.userId },
+          requestBody: '{"title":"Grand Piano"}',
+        },
         { status: 429, userId: other.userId, apiKeyId: otherKey },
-        { status: 500, durationMs: 900, requestId: 'my-own-request.1' },
-        { status: 503, durationMs: 1_500, ip: '2001:db8::1', apiKeyId: otherKey },
+        {
+          ...{ status: 500, durationMs: 900, requestId: 'my-own-request.1' },
+          responseBody: '{"message":"No reason."}',
+        },
+        {
+          ...{ status: 503, durationMs: 1_500, ip: '2001:db8::1', apiKeyId: otherKey },
+          responseBody: `{"message":"piano${'.'.repeat(MAX_SEARCHED_BODY_BYTES)}"}`,
+        },
         { status: 304, at: NOW - 2 * DAY },
         { status: 200, path: '/public/v1/tasks?filter[search]=100%_sure', at: NOW - 20 * DAY },
       ]
@@ -58,6 +68,10 @@ describe('the list of API requests', () => {
       ['part of the path, ignoring case', () => 'path=TASKS%2FabcDEF', [2, 3]],
       ['part of the path with special characters', () => 'range=30d&path=100%25_s', [9]],
       ['a path with a wildcard of LIKE', () => 'path=%25', [3]],
+      ['a text in a request body, unless the body is long', () => 'text=grand+PIANO', [4]],
+      ['a text in a response body', () => 'text=no+reason', [6]],
+      ['a record ID in a path', () => 'text=ABCDEF', [2, 3]],
+      ['a long body', () => 'text=piano', [4]],
       ['a user', () => `user=${other.userId}`, [4, 5]],
       ['a user in upper case', () => `user=${other.userId.toUpperCase()}`, [4, 5]],
       ['a key', () => `key=${otherKey}`, [5, 7]],

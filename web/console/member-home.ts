@@ -49,7 +49,7 @@ async function taskCards({ scope, now }: Visit, tasks: Resource): Promise<Conten
   const [due, open] = await Promise.all([listDueTasks(scope, now), listOpenTasks(scope)])
   const link = ({ id, title }: TaskToDo): Html => recordLink(tasks, id, title)
   const dueTime = ({ due_at: at }: TaskToDo): Content => [
-    timeElement(at, now),
+    when(at, now),
     Number(at) < now.getTime() && html` <span class="tone bad">Overdue</span>`,
   ]
   return [
@@ -61,7 +61,7 @@ async function taskCards({ scope, now }: Visit, tasks: Resource): Promise<Conten
     }),
     listCard('Open tasks', {
       columns: ['Task', 'Created'],
-      rows: open.map((task) => [link(task), timeElement(task.created_at, now)]),
+      rows: open.map((task) => [link(task), when(task.created_at, now)]),
       none: 'Every task has been started or finished.',
       all: `${resourcePath(tasks)}?filter[status]=open`,
     }),
@@ -79,7 +79,7 @@ async function applicationsCard(
     return [
       twoLines(recordLink(applications, application.id, title), application.job),
       application.screening_outcome && option(application.screening_outcome),
-      timeElement(application.created_at, now),
+      when(application.created_at, now),
     ]
   })
   return listCard('New applications', {
@@ -115,7 +115,7 @@ async function changesCard({ scope, now }: Visit, visible: Resource[]): Promise<
         `${kind} ${verb}`,
       ),
       change.user_name,
-      timeElement(change.created_at, now),
+      when(change.created_at, now),
     ]
   })
   return listCard('Recent changes', {
@@ -143,6 +143,10 @@ function listCard(title: string, { columns, rows, none, all }: List): Html {
           rows.map((cells) => ({ cells })),
         )
   return card(title, body, all && rows.length > 0 && buttonLink(all, 'Show all', 'quiet'))
+}
+
+function when(at: number | null, now: Date): Html {
+  return html`<span class="nowrap">${timeElement(at, now)}</span>`
 }
 
 function recordLink(resource: Resource, id: string, title: string): Html {

@@ -3,7 +3,7 @@ import type { FieldErrors } from '../../../errors.ts'
 import { toSearchable } from '../../../records/reports/traffic.ts'
 import { type LoggedError, listErrors, type RequestFilter } from '../../../records/request-log.ts'
 import { type Html, html } from '../../shared/html.ts'
-import { count } from '../format.ts'
+import { absoluteTime, count } from '../format.ts'
 import type { Visit } from '../page.ts'
 import { SHORT_MODULE_LABELS } from '../people/access-form.ts'
 import { card, empty, numberColumn, table, timeElement } from '../ui.ts'
@@ -35,10 +35,13 @@ export async function errorCauses(
   input: Record<string, string>,
 ): Promise<Html> {
   const { scope, now } = visit
-  const errors = await listErrors(scope, await toSearchable(scope, filter), MAX_ERRORS)
-  const note =
-    errors.length === MAX_ERRORS &&
-    html`<span class="muted">Of the newest ${count(MAX_ERRORS)}</span>`
+  const { status = [400, 599] } = filter
+  const searched = await toSearchable(scope, { ...filter, status })
+  const errors = await listErrors(scope, searched, MAX_ERRORS)
+  const limit =
+    errors.length === MAX_ERRORS
+      ? `The newest ${count(MAX_ERRORS)}`
+      : searched.from > filter.from && `Since ${absoluteTime(searched.from)}`
   const groups = groupByCause(visit, errors).slice(0, MAX_CAUSES)
   const rows = groups.map(({ status, operationId, text, searchable, requests, newest }) => {
     const operation = lookUpOperation(operationId)
@@ -64,7 +67,7 @@ export async function errorCauses(
     rows.length === 0
       ? empty('No errors', 'Every request in this period succeeded.')
       : table('Errors by cause', columns, rows),
-    note,
+    limit && html`<span class="muted">${limit}</span>`,
   )
 }
 

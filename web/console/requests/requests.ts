@@ -11,13 +11,14 @@ import {
 } from '../../../records/reports/traffic.ts'
 import {
   listRequests,
+  MAX_SEARCHED_BODY_BYTES,
   type RequestEntry,
   type RequestFilter,
 } from '../../../records/request-log.ts'
 import { toLinkTime } from '../../shared/date-time-input.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { formStatus, hasErrors } from '../form-fields.ts'
-import { absoluteTime, count, counted, zoneTitle } from '../format.ts'
+import { absoluteTime, bytes, count, counted, zoneTitle } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import { getFromStandby, isOwnerOrAdmin, type PageResult, type Route, type Visit } from '../page.ts'
 import { type ListPage, toListPage } from '../query.ts'
@@ -113,9 +114,12 @@ async function results(visit: Visit, query: RequestQuery): Promise<Html> {
   const reload = isLive && reloadEvery(REFRESH_SECONDS, path, 'traffic')
   const hasTraffic = traffic.requests > 0
   const csvPath = requestsPath(input, {}, '/requests.csv')
-  const hasErrors = traffic.clientErrors + traffic.serverErrors > 0
+  // A reload replaces only the part above the causes.
+  const isReload = visit.ctx.get('Muster-Poll') !== ''
+  const hasFailures = traffic.clientErrors + traffic.serverErrors > 0
   return html`<div id="traffic"${reload}>
     ${filter.from > query.filter.from && limitNote(query, filter.from)}
+    ${filter.text !== undefined && LONG_BODIES_NOTE}
     ${requests.some(({ omittedBytes }) => omittedBytes > 0) && OMITTED_NOTE}
     ${trafficStats(traffic, bucketMs)}
     ${card('Requests', html`<div id="list">${requestList(visit, requests, query)}</div>`, [
@@ -124,7 +128,7 @@ async function results(visit: Visit, query: RequestQuery): Promise<Html> {
     ])}
     ${hasTraffic && [trafficChart(traffic, bucketMs, input), topOperations(traffic, input)]}
   </div>
-  ${hasErrors && (await errorCauses(visit, filter, input))}`
+  ${hasFailures && !isReload && (await errorCauses(visit, filter, input))}`
 }
 
 /** Lists the first page. A search of the whole period is slow when few requests match, so this
@@ -170,6 +174,11 @@ function allowedFilter({ user }: Visit, { filter }: RequestQuery): RequestFilter
   const operationIds = filter.text === undefined ? undefined : visibleOperations(user)
   return { ...filter, isQueryHidden: true, operationIds }
 }
+
+const LONG_BODIES_NOTE = note(
+  'busy',
+  `Bodies longer than ${bytes(MAX_SEARCHED_BODY_BYTES)} are not searched.`,
+)
 
 const OMITTED_NOTE = note(
   'busy',
