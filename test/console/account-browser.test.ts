@@ -54,10 +54,10 @@ describe('account pages in a browser', () => {
     const { page, troubles } = visited
     await page.goto(`${site.app.url}/console/requests`)
     await page.getByText('Times are in Asia/Tokyo.').waitFor()
-    const toUtc = page.getByRole('button', { name: 'Times in Asia/Tokyo. Change to UTC.' })
+    const toUtc = page.getByRole('button', { name: 'Times: Asia/Tokyo. Change to UTC.' })
     await toUtc.press('Enter')
     await page.getByText('Times are in UTC.').waitFor()
-    await page.getByRole('button', { name: 'Times in UTC. Change to Asia/Tokyo.' }).press('Enter')
+    await page.getByRole('button', { name: 'Times: UTC. Change to Asia/Tokyo.' }).press('Enter')
     await page.getByText('Times are in Asia/Tokyo.').waitFor()
     expect(troubles).toEqual([])
   })

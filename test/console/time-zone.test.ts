@@ -70,7 +70,7 @@ describe('the time zone of a visitor', () => {
     expect(await pageWith('muster-detected-zone=Mars/Base')).toContain('Times are in UTC.')
     expect(await pageWith(BERLIN)).toContain('Times are in Europe/Berlin.')
     const { text } = await owner.get('/me', withCookies(owner, BERLIN))
-    expect(text).toContain('Times in Europe/Berlin. Change to UTC.')
+    expect(text).toContain('Times: Europe/Berlin. Change to UTC.')
     expect(text).toContain('Detected: Europe/Berlin')
 
     const choose = async (zone: string): Promise<string> => {

@@ -121,6 +121,7 @@ function pagesOf({
     { name: 'webhook-secret', path: `/console/webhooks/${webhookId}/secret` },
     { name: 'webhook-send-missed', path: `/console/webhooks/${webhookId}/send-missed` },
     { name: 'webhook-retry-failed', path: `/console/webhooks/${webhookId}/retry-failed` },
+    { name: 'webhook-retry-waiting', path: `/console/webhooks/${webhookId}/retry-waiting` },
     { name: 'bulk-jobs', path: '/console/webhooks/jobs' },
     { name: 'webhook-edit', path: `/console/webhooks/${webhookId}/edit` },
     {

@@ -144,6 +144,7 @@ function side(
         title && html`<h2>${title}</h2>`,
         html`<ul>${items.map((item) => html`<li>${link(item, path)}</li>`)}</ul>`,
       ])}
+      ${zoneSwitch}
       <div class="me">
         <a class="me-name" href="/console/me">
           <span class="avatar" aria-hidden="true">${initials(user.fullName)}</span>
@@ -152,7 +153,6 @@ function side(
             <small>${ROLES[user.role]}</small>
           </span>
         </a>
-        ${zoneSwitch}
         ${themeForm(theme)}
         <form method="post" action="/console/sign-out">
           <button class="icon-button" aria-label="Sign out">${icon('out')}</button>

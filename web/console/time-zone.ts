@@ -45,12 +45,11 @@ export function zoneSwitch(ctx: Context): Html | undefined {
   const isUtc = currentZone() === 'UTC'
   const detected = detectedZone(ctx)
   if (isUtc && detected === 'UTC') return undefined
-  const label = `Times in ${zoneTitle()}. Change to ${isUtc ? zoneTitle(detected) : 'UTC'}.`
-  return html`<form method="post" action="/console/time-zone">
+  const label = `Times: ${zoneTitle()}`
+  const action = `Change to ${isUtc ? zoneTitle(detected) : 'UTC'}`
+  return html`<form class="zone" method="post" action="/console/time-zone">
     ${hiddenInput('zone', isUtc ? '' : 'UTC')}
-    <button class="icon-button zone" aria-label="${label}" title="${label}">
-      ${isUtc ? 'UTC' : 'Local'}
-    </button>
+    <button class="clip" title="${action}" aria-label="${label}. ${action}.">${label}</button>
   </form>`
 }
 
