@@ -62,7 +62,7 @@ export interface Config {
   requestsInFlightPerUser: number
   /** The quotas of an account for which an operator has set no others. */
   quotas: Quotas
-  /** The most bytes of paths and bodies that a node stores for one account in a day (UTC). Above
+  /** The most bytes of paths, bodies and headers that a node stores for one account in a day (UTC). Above
    *  this limit, bodies are left out. */
   requestLogBytesPerDay: number
   /** Private IP ranges that webhooks may reach. */

@@ -42,8 +42,8 @@ interface RequestLogOptions {
   db: Db
   log: Logger
   now: () => Date
-  /** The most bytes of bodies and paths of one account in a day (UTC) on this node. Above this
-   *  limit, bodies are left out. */
+  /** The most bytes of bodies, headers and paths of one account in a day (UTC) on this node. Above
+   *  this limit, bodies and headers are left out. */
   maxBytesPerDay: number
 }
 

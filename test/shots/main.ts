@@ -108,6 +108,7 @@ function pagesOf({
     { name: 'sign-in', path: '/console/sign-in', isGuest: true },
     { name: 'sign-up', path: '/console/sign-up', isGuest: true },
     { name: 'overview', path: '/console' },
+    { name: 'search', path: '/console/search?q=an' },
     { name: 'requests', path: '/console/requests' },
     { name: 'request', path: `/console/requests/${requestId}` },
     { name: 'events', path: '/console/events' },
