@@ -8,6 +8,7 @@ import { type Db, openDatabase } from '../../records/database/open.ts'
 import { readExpectedSchema } from '../../records/database/schema.ts'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
+import { holdNotices, storeDigestAt } from '../../records/notices.ts'
 import { setQuota } from '../../records/quotas.ts'
 import { readConfig } from '../../server/config.ts'
 import { selectFailedDeliveries, startBulkJob } from '../../webhooks/bulk.ts'
@@ -61,6 +62,12 @@ async function newFullAccount(app: TestApp): Promise<Subscriber & { account: Tes
   const invited = await newConsoleUser(app, account.accountId)
   linkIn(await owner.post(`/people/${invited.userId}/link`))
   await tenant.write((scope) => setQuota(scope, 'records', 1_000))
+  const notice = { type: 'muster.import_ended', resourceId: randomUUID(), text: 'Ended' } as const
+  await tenant.write(async (scope) => {
+    await holdNotices(scope, [{ ...notice, webhookId }])
+    // So the notice waits for an hour.
+    await storeDigestAt(scope, webhookId, new Date())
+  })
   const selection = selectFailedDeliveries(webhookId, null, { since: new Date(0) }, new Date())
   await startBulkJob(
     app.db,
