@@ -130,7 +130,16 @@ describe('the search', () => {
   })
 
   it('takes any text', async () => {
-    for (const text of ['%', "'", '\0', '\ud800', '\\', 'x'.repeat(3_000), '<b>"'])
+    for (const text of [
+      '%',
+      "'",
+      '\0',
+      '\ud800',
+      '\\',
+      'x'.repeat(3_000),
+      `${'x'.repeat(199)}😀`,
+      '<b>"',
+    ])
       expect((await owner.get(`/search?q=${encodeURIComponent(text.toWellFormed())}`)).status).toBe(
         200,
       )

@@ -18,10 +18,11 @@ const MAX_CHARACTERS = 200
 
 async function searchPage(visit: Visit): Promise<ConsolePage> {
   const text = (visit.query.get('q') ?? '')
-    .toWellFormed()
     .replaceAll('\0', '')
     .trim()
     .slice(0, MAX_CHARACTERS)
+    // The cut can divide a character.
+    .toWellFormed()
   const matches = await search(visit, text)
   const form = searchForm({ text, matches, note: noteOn(visit, text, matches) })
   return {
