@@ -49,6 +49,8 @@ interface Execution<Id extends OperationId> {
   /** Where an operation that changes nothing reads. The primary by default. */
   reader?: Sql
   requestId: string
+  /** The client gets only the headers of the response. */
+  isHead?: boolean
   /** The trace of the request. */
   traceparent?: string
   mergePatch?: MergePatch
@@ -86,10 +88,12 @@ export async function execute<Id extends OperationId>(
     const result = await handleAndCheck(services, id, execution, {
       scope,
       now: now(),
-      auditDownload: (target, details) =>
-        accountTransaction(db, accountId, (change) =>
+      async auditDownload(target, details) {
+        if (execution.isHead) return
+        await accountTransaction(db, accountId, (change) =>
           audit(change, `${target.type}.downloaded`, target, details),
-        ),
+        )
+      },
     })
     // A read has no idempotency key, so the copy that `respond` returns is not stored.
     execution.respond?.(result)

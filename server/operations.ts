@@ -213,6 +213,7 @@ async function run(
     },
     ip: ctx.ip,
     requestId: ctx.state.requestId,
+    isHead: ctx.method === 'HEAD',
     traceparent: ctx.state.traceparent,
     mergePatch,
     assertMatch: (current) => assertIfMatch(ifMatch, recordTagOf(current)),

@@ -189,11 +189,15 @@ describe('audit log', () => {
   })
 
   it('downloads of exports and refused rows by API and console, and deleted exports', async () => {
-    const { client, visits } = await newOwner(app)
+    const { account, client, visits } = await newOwner(app)
     await newParticipant(client)
     const id = await newCompleteExport(app, client, { resource: 'participants' })
     await client.get(`/exports/${id}/file`, { 'X-Request-Id': 'download-1' })
     await visits.get(`/records/exports/${id}/file`)
+    await fetch(`${app.url}/public/v1/exports/${id}/file`, {
+      method: 'HEAD',
+      headers: { Authorization: `Bearer ${account.key}` },
+    })
     await client.delete(`/exports/${id}`)
     expect(await readEntries(visits, `target=${id}`)).toMatchObject([
       { action: 'export.created', api_key: expect.any(String) },

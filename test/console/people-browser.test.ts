@@ -77,6 +77,28 @@ describe('people in a browser', () => {
     expect(ownerVisit.troubles).toEqual([])
   })
 
+  it('hand a key over and deactivate its user, by keyboard on a narrow screen', async () => {
+    const account = await site.app.newAccount()
+    const person = await newConsoleUser(site.app, account.accountId, { fullName: 'Ines Duarte' })
+    await newConsoleUser(site.app, account.accountId, { fullName: 'Omar Haddad' })
+    const client = site.app.as({ key: await site.app.newKey(person) })
+    const path = `/people/${person.userId}/deactivate`
+    await using visited = await site.visit(path, { ...SCREENS[1], person: account })
+    const { page } = visited
+    const newOwner = page.getByLabel('Hand over to')
+    expect(await newOwner.isVisible()).toBe(false)
+    await page.getByLabel('Test key').focus()
+    await page.keyboard.type('Hand')
+    await newOwner.waitFor()
+    await page.keyboard.press('Tab')
+    await page.keyboard.type('Omar')
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Enter')
+    await page.getByText('Ines Duarte is deactivated and signed out. 1 key').waitFor()
+    expect((await client.get('/me')).body.user.full_name).toBe('Omar Haddad')
+    expect(visited.troubles).toEqual([])
+  })
+
   // The pages are the same on both databases.
   it.runIf(inject('database') === 'sqlite')(
     'every page: readable on wide light and on narrow dark screens',
@@ -84,6 +106,9 @@ describe('people in a browser', () => {
       const account = await site.app.newAccount()
       const person = await newConsoleUser(site.app, account.accountId, { fullName: 'Jonas Weber' })
       const owner = await visitor(site.app, account)
+      const client = site.app.as({ key: await site.app.newKey(person) })
+      const { id } = (await client.post('/participants', { full_name: 'Ada Lovelace' })).body
+      await client.patch(`/participants/${id}`, { email: 'ada@example.com', tags: ['vip'] })
       const invited = await owner.post('/people/invite', {
         full_name: 'Aiko',
         email: 'aiko@northwind.example',
@@ -97,6 +122,7 @@ describe('people in a browser', () => {
           '/people',
           '/people/invite',
           `/people/${person.userId}`,
+          `/people/${person.userId}/deactivate`,
           `/people/${account.userId}`,
           '/audit-log',
         ]) {

@@ -84,6 +84,7 @@ export function newVisit(
         caller,
         ip,
         requestId,
+        isHead: ctx.method === 'HEAD',
         reader,
         traceparent: ctx.state.traceparent,
         assertMatch(current) {
