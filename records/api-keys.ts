@@ -151,21 +151,21 @@ export async function updateApiKey(
   return fromRow(row)
 }
 
-/** Makes another user the owner. Takes effect with the next request. Throws `Refused` when the user cannot own
- *  a further key. */
+/** Makes another user the owner, whom it returns. Takes effect with the next request. Undefined: the key does
+ *  not exist or is revoked. Throws `Refused` when the user cannot own a further key. */
 export async function handOverApiKey(
   scope: Scope,
   id: string,
   userId: string,
   now: Date,
-): Promise<User> {
+): Promise<User | undefined> {
   const owner = await findKeyOwner(scope, userId)
-  await scope
+  const updated = await scope
     .rows('api_keys')
     .where({ id })
     .whereNull('revoked_at')
     .update({ user_id: owner.id, updated_at: now.getTime() })
-  return owner
+  return updated > 0 ? owner : undefined
 }
 
 export interface OwnedApiKey extends ApiKey {

@@ -106,55 +106,54 @@ function webhookLabel(webhook: Webhook): Content {
   return html`${webhookName(webhook)} <small class="muted">${state}</small>`
 }
 
-const FIELD = /^(?:key|webhook)-([0-9a-f-]{36})$/
-
-/** Makes the changes that the form names, in the transaction of the change of the user. Returns their number.
- *  Ignores keys and webhooks that the user does not have, or no longer has. */
+/** Makes the changes that the form names, in the transaction of the change of the user. Returns their number. */
 export async function changeKeysAndWebhooks(
   visit: Visit,
   scope: WriteScope,
   user: User,
 ): Promise<number> {
   const { keys, webhooks } = await loadKeysAndWebhooks({ ...visit, scope }, user)
-  let changes = 0
-  for (const [field, value] of visit.form) {
-    const [, id] = FIELD.exec(field) ?? []
-    if (id === undefined || value === '') continue
-    const key = keys.find((one) => `key-${one.id}` === field)
-    const webhook = webhooks.find((one) => `webhook-${one.id}` === field)
-    if (key) await changeKey(visit, scope, user, key)
-    else if (webhook && value === 'disable') await switchWebhook({ ...visit, scope }, id, false)
-    else continue
-    changes += 1
-  }
-  return changes
+  const changedKeys = keys.filter(({ id }) => visit.form.get(`key-${id}`))
+  const disabled = webhooks.filter(({ id }) => visit.form.get(`webhook-${id}`) === 'disable')
+  for (const key of changedKeys) await changeKey(visit, scope, user, key)
+  for (const { id } of disabled) await switchWebhook({ ...visit, scope }, id, false)
+  return changedKeys.length + disabled.length
 }
 
+/** Throws `Refused` if the key was revoked meanwhile. */
 async function changeKey(
   { form, now, audit }: Visit,
   scope: WriteScope,
   user: User,
-  { id, name, accessLevel }: ApiKey,
+  { id, name }: ApiKey,
 ): Promise<void> {
   const target = { type: 'api_key', id, name } as const
   const value = form.get(`key-${id}`)
   switch (value) {
     case 'read_only': {
-      await updateApiKey(scope, id, { accessLevel: value }, now)
-      const changes = { access_level: { from: accessLevel, to: value } }
+      const before = await updateApiKey(scope, id, { accessLevel: value }, now)
+      if (!before) throw toRevoked(name)
+      const changes = { access_level: { from: before.accessLevel, to: value } }
       return audit(scope, 'api_key.changed', target, { changes })
     }
     case 'hand_over': {
       const newOwner = parseId(form.get('new_owner'))
       if (newOwner === undefined) throw new Refused('Choose who the keys are handed over to.')
       const owner = await handOverApiKey(scope, id, newOwner, now)
+      if (!owner) throw toRevoked(name)
       const changes = { owner: { from: user.fullName, to: owner.fullName } }
       return audit(scope, 'api_key.handed_over', target, { changes })
     }
-    case 'revoke':
-      await revokeApiKey(scope, id, now)
+    case 'revoke': {
+      const before = await revokeApiKey(scope, id, now)
+      if (before?.revokedAt !== null) throw toRevoked(name)
       return audit(scope, 'api_key.revoked', target)
+    }
     default:
       throw new Refused(`Choose what happens to the key “${name}”.`)
   }
+}
+
+function toRevoked(name: string): Refused {
+  return new Refused(`The key “${name}” is revoked. Nothing was changed.`)
 }
