@@ -140,6 +140,10 @@ async function formatStarted(scope: Scope, job: BulkJob): Promise<Output> {
 
 function formatPreview(selection: BulkSelection, count: number): Output {
   const { kind, webhookId, eventTypes, since, until } = selection
+  const which =
+    kind === 'retry_waiting'
+      ? 'that are retrying'
+      : `from ${formatTime(since)} to ${formatTime(until)}`
   return {
     document: {
       kind,
@@ -149,9 +153,7 @@ function formatPreview(selection: BulkSelection, count: number): Output {
       until: formatTime(until),
       count,
     },
-    text:
-      `Matches ${count} deliveries from ${formatTime(since)} to ${formatTime(until)}. ` +
-      'Run this without --preview to send them.',
+    text: `Matches ${count} deliveries ${which}. Run this without --preview to send them.`,
   }
 }
 
