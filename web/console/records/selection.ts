@@ -23,13 +23,15 @@ export const SELECTION_FORM = 'selection'
 const ID_FILTER = filterParameter('id')
 const MAX_SELECTED = 100
 
+/** The list of selected rows is a list by ID. */
 export function canSelect(user: User, resource: Resource): boolean {
-  return canSetStatus(user, resource) || canDelete(user, resource) || canExport(user, resource)
+  const actions = [canSetStatus, canDelete, canExport]
+  return canFilterById(resource) && actions.some((can) => can(user, resource))
 }
 
 export function canSetStatus(user: User, resource: Resource): boolean {
   const isPossible = statusOf(resource) !== undefined && batchOf(resource) !== undefined
-  return isPossible && canPerform(user, resource, 'update')
+  return isPossible && canFilterById(resource) && canPerform(user, resource, 'update')
 }
 
 export function canDelete(user: User, resource: Resource): boolean {
@@ -230,7 +232,8 @@ async function deleteOne(
     return undefined
   } catch (error) {
     if (!isRefusal(error)) throw error
-    return error instanceof InvalidInput ? errorText(error) : error.message
+    if (error instanceof InvalidInput) return errorText(error)
+    return error.status === 404 ? 'Already deleted.' : error.message
   }
 }
 
