@@ -187,6 +187,7 @@ export const permanentTables: Record<string, string> = {
   payments: 'Clients and users delete records',
   clock_spans: 'One row for each jump of the clock, and for each stop of more than a day',
   delivery_pauses: 'At most one row',
+  held_notices: 'The next message to the Slack channel takes them, an hour after the last one',
   leases: 'One row for each kind of work that one node does for all nodes',
   migrations: 'One row for each migration',
   record_counts: 'A few rows for each account and kind of record; deleted with the account',
