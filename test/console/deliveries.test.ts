@@ -269,7 +269,7 @@ describe('a delivery', () => {
       const { width } = screen.viewport
       await using visited = await site.visit(sent.path, { person: sent.admin.manager, ...screen })
       await assertReadable(visited.page, `a hostile delivery at ${width}`)
-      for (const summary of await visited.page.locator('summary').all()) await summary.click()
+      for (const summary of await visited.page.locator('main summary').all()) await summary.click()
       await assertReadable(visited.page, `a hostile delivery with open details at ${width}`)
       await visited.page.goto(`${app.url}/console/webhooks/${sent.webhookId}/deliveries/${id}`)
       await assertReadable(visited.page, `a hostile payload at ${width}`)
