@@ -6,7 +6,14 @@ type Row = Rows[string][number]
 /** By release and table: turns a row of this version into the row of the release. */
 const DIFFERENCES: Record<string, Record<string, (row: Row) => Row>> = {
   '1.2.0': {
-    events: (row) => ({ ...row, actor_type: null, api_key_id: null, changes: null, user_id: null }),
+    events: (row) => ({
+      ...row,
+      actor_type: null,
+      api_key_id: null,
+      changes: null,
+      ip: null,
+      user_id: null,
+    }),
     // Only participants had an external_id.
     export_chunks: ({ bytes, ...row }) => ({
       ...row,
@@ -23,6 +30,7 @@ const DIFFERENCES: Record<string, Record<string, (row: Row) => Row>> = {
     }),
     request_log: ({ response_body, ...row }) => ({
       ...row,
+      request_headers: null,
       response_body:
         response_body === null || String(response_body).includes('"full_name"')
           ? response_body
