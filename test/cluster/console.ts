@@ -81,9 +81,10 @@ async function rename(node: Node, session: string, name: string): Promise<string
   return [cookieOf(session), ...position].join('; ')
 }
 
-/** The main part of the page: the frame has the name of the account. Undefined: no response with 200. */
+/** The main part of the page with the newest changes of the account: records have entries, too, and the frame
+ *  has the name of the account. Undefined: no response with 200. */
 async function readLog(node: Node, cookie: string): Promise<string | undefined> {
-  const response = await send(node, '/audit-log', cookie)
+  const response = await send(node, '/audit-log?kind=account', cookie)
   if (response?.status !== 200) return undefined
   const text = await response.text().catch(() => '')
   return text.split('<main')[1]
