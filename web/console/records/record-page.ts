@@ -54,12 +54,7 @@ export async function recordPage(
   )
   return {
     title: recordTitle(resource, item, known),
-    lead:
-      item.status !== undefined &&
-      cell('status', resource.record.properties?.status ?? {}, item.status, {
-        now: visit.now,
-        known,
-      }),
+    lead: item.status !== undefined && statusInHead(visit, resource, item, known),
     crumbs: recordCrumbs(resource),
     actions: recordActions(visit, resource, item),
     body: html`
@@ -67,6 +62,18 @@ export async function recordPage(
       ${related}
       ${await historyCard(visit, item.id)}`,
   }
+}
+
+const STATUS_ID = 'record-status'
+
+function statusInHead(
+  { now }: Visit,
+  { record }: Resource,
+  { status }: Item,
+  known: KnownRecords,
+): Html {
+  const shown = cell('status', record.properties?.status ?? {}, status, { now, known })
+  return html`<span id="${STATUS_ID}">${shown}</span>`
 }
 
 function recordActions({ user }: Visit, resource: Resource, item: Item): Content {
@@ -111,7 +118,12 @@ async function recordCard(
   ]
   const attributes =
     isExportRunning(resource, item) &&
-    reloadEvery(EXPORT_REFRESH_SECONDS, `/console${resourcePath(resource, item.id)}`, 'record')
+    reloadEvery(
+      EXPORT_REFRESH_SECONDS,
+      `/console${resourcePath(resource, item.id)}`,
+      'record',
+      `#${STATUS_ID}:outerMorph`,
+    )
   return html`<div id="record"${attributes}>
     ${attributes && (await exportProgress(visit, item))}
     ${card('Details', facts(rows), links)}
