@@ -29,7 +29,7 @@ export interface ImportRow extends Record<`${Outcome}_count`, number> {
   id: string
   user_id: string
   api_key_id: string | null
-  /** Of the request. Null: an earlier version received it. */
+  /** The IP address and the ID of the request that started the import. Null: an earlier version received it. */
   ip: string | null
   request_id: string | null
   resource: Import['resource']

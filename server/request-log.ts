@@ -25,7 +25,7 @@ const FLUSH_ENTRIES = 500
  *  dropped: serving requests is more important. */
 const MAX_ENTRIES = 20_000
 const MAX_BODY_BYTES = 64 * 1024
-/** Of the names and values of one message. */
+/** The most characters that the names and values of one message may have together. */
 const MAX_HEADER_CHARACTERS = 8 * 1024
 const SECRET_HEADER =
   /auth|cookie|token|secret|passw|credential|session|signature|jwt|cert|api-?key|access-?key|private-?key/i

@@ -1,5 +1,4 @@
 /** The entries of the audit log as texts. */
-import { resources } from '../../../generated/resources.ts'
 import type { AuditEntry } from '../../../records/audit-log.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { ACCESS_LEVELS } from '../account/api-key-parts.ts'
@@ -8,6 +7,7 @@ import { icon } from '../icons.ts'
 import { ROLES } from '../layout.ts'
 import type { Visit } from '../page.ts'
 import { label, noun } from '../records/labels.ts'
+import { resourceOfType } from '../records/record-link.ts'
 import { findRecords, loadReferences, recordTitle } from '../records/references.ts'
 import { fieldLabel, resourcePath } from '../records/resources.ts'
 import { shortId } from '../ui.ts'
@@ -20,7 +20,7 @@ export type RecordLinks = Map<string, Html>
 export async function loadRecordLinks(visit: Visit, entries: AuditEntry[]): Promise<RecordLinks> {
   const links: RecordLinks = new Map()
   for (const [type, some] of Map.groupBy(entries, ({ target }) => target.type)) {
-    const resource = resources.find((one) => one.type === type)
+    const resource = resourceOfType(type)
     if (!resource) continue
     const ids = new Set(some.map(({ target }) => target.id))
     const items = await findRecords(visit, resource, [...ids])
