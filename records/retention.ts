@@ -116,12 +116,15 @@ async function deleteEventsWithDeliveries(
     trx,
     sql('deliveries').whereIn('event_id', outdated).where('id', '<', below),
   )
+  await sql('deliveries').whereIn('event_id', outdated).update({ event_id: null })
   return { ...removed, events: await sql('events').whereIn('id', outdated).delete() }
 }
 
-/** Deletes test deliveries, and deliveries whose event was deleted earlier. */
+/** Deletes test deliveries, and deliveries whose event was deleted earlier. A bulk job may have created a
+ *  delivery while its event was deleted: that delivery still has the ID of the event. */
 function deleteDeliveriesWithoutEvent(trx: Trx, ids: string[]): Promise<RemovedRows> {
-  return deleteWithAttempts(trx, trx.sql('deliveries').whereIn('id', ids).whereNull('event_id'))
+  const withoutEvent = 'not exists (select 1 from events where events.id = deliveries.event_id)'
+  return deleteWithAttempts(trx, trx.sql('deliveries').whereIn('id', ids).whereRaw(withoutEvent))
 }
 
 /** Deletes those of the deliveries that are finished, with their attempts. Locks these deliveries,

@@ -45,6 +45,7 @@ const OF_ALL_ACCOUNTS: Record<string, RegExp[]> = {
     /^delete from \w+ where .* in \(select [\w, ]+ from \w+ where .* limit \$\d+\)$/,
     /^select (id|delivery_id) from \w+ where \w+ > \$1 and \w+ < \$2 order by/,
     /^(delete|select (event_)?id) from (deliveries|events|attempts) where (event_id|delivery_id|id) in/,
+    /^update deliveries set event_id = \$1 where event_id in/,
     /^update imports set file_removed_at = /,
     /^select account_id as accountId, id as id from exports where file_removed_at is null/,
   ],
