@@ -1,8 +1,8 @@
 /** The pages of people and the audit log in a browser. */
-import { describe, expect, inject, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { assertReadable } from '../browser.ts'
 import { newSite, SCREENS } from './site.ts'
-import { linkIn, listActions, NO_ACCESS, newConsoleUser, PASSWORD, visitor } from './visitors.ts'
+import { listActions, newConsoleUser, PASSWORD, visitor } from './visitors.ts'
 
 describe('people in a browser', () => {
   const site = newSite()
@@ -98,43 +98,4 @@ describe('people in a browser', () => {
     expect((await client.get('/me')).body.user.full_name).toBe('Omar Haddad')
     expect(visited.troubles).toEqual([])
   })
-
-  // The pages are the same on both databases.
-  it.runIf(inject('database') === 'sqlite')(
-    'every page: readable on wide light and on narrow dark screens',
-    async () => {
-      const account = await site.app.newAccount()
-      const person = await newConsoleUser(site.app, account.accountId, { fullName: 'Jonas Weber' })
-      const owner = await visitor(site.app, account)
-      const client = site.app.as({ key: await site.app.newKey(person) })
-      const { id } = (await client.post('/participants', { full_name: 'Ada Lovelace' })).body
-      await client.patch(`/participants/${id}`, { email: 'ada@example.com', tags: ['vip'] })
-      const invited = await owner.post('/people/invite', {
-        full_name: 'Aiko',
-        email: 'aiko@northwind.example',
-        role: 'member',
-        ...NO_ACCESS,
-      })
-      await owner.post(`/people/${person.userId}`, { role: 'member', ...NO_ACCESS })
-      for (const screen of SCREENS) {
-        await using ownerVisit = await site.visit('/people', { ...screen, person: account })
-        for (const path of [
-          '/people',
-          '/people/invite',
-          `/people/${person.userId}`,
-          `/people/${person.userId}/deactivate`,
-          `/people/${account.userId}`,
-          '/audit-log',
-        ]) {
-          await ownerVisit.page.goto(`${site.app.url}/console${path}`)
-          await assertReadable(ownerVisit.page, path)
-        }
-        expect(ownerVisit.troubles).toEqual([])
-        await using guestVisit = await site.visit(linkIn(invited), screen)
-        await assertReadable(guestVisit.page, 'the page of an invitation')
-        await guestVisit.page.goto(`${site.app.url}/console/invitation/x`)
-        await assertReadable(guestVisit.page, 'the page of an unusable link')
-      }
-    },
-  )
 })

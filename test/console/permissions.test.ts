@@ -1,11 +1,8 @@
 /** The permissions of each kind of user on each route of the console. The rules come from the
  *  specification, not from the routes. */
 import { beforeAll, describe, expect, it } from 'vitest'
-import { startSession } from '../../auth/session.ts'
 import { readSchema } from '../../records/database/schema.ts'
-import { accountScope, writeScope } from '../../records/database/scope.ts'
-import { transaction } from '../../records/database/transaction.ts'
-import { listDeliveries } from '../../records/deliveries.ts'
+import { accountScope } from '../../records/database/scope.ts'
 import {
   findUser,
   type Grant,
@@ -14,24 +11,10 @@ import {
   type Role,
   type User,
 } from '../../records/users.ts'
-import { insertWebhook } from '../../records/webhooks.ts'
 import { routes } from '../../web/console/routes.ts'
-import { selectFailedDeliveries, startBulkJob } from '../../webhooks/bulk.ts'
-import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
-import { sharedApp, type TestAccount, type TestApp, until } from '../helpers.ts'
-import { logRequests } from './logged-requests.ts'
+import { sharedApp, type TestAccount } from '../helpers.ts'
+import { type ConsoleRequest, MODULES, requestsOf } from './every-route.ts'
 import { inEveryModule, newConsoleUser, type Visitor, visitor } from './visitors.ts'
-
-/** By the path segment of the resource: job applications belong to jobs, payments to Finance. */
-const MODULES = {
-  participants: 'participants',
-  tasks: 'tasks',
-  jobs: 'jobs',
-  'job-applications': 'jobs',
-  exports: 'exports',
-  imports: 'exports',
-  payments: 'finance',
-} as const
 
 interface Actor {
   role: Role
@@ -58,6 +41,9 @@ const ACTORS: Actor[] = [
     ),
   ),
 ]
+
+/** Of every record of the account. */
+const NAME = 'Secret Name'
 
 const nameOf = ({ role, grants, permissions }: Actor): string =>
   `${role} [${grants}] ${modules.map((module) => `${module}:${permissions[module]}`).join(' ')}`
@@ -112,25 +98,6 @@ function isPermittedBySpecification(
   }
 }
 
-interface ConsoleRequest {
-  method: 'GET' | 'POST'
-  /** The path of the route. `path` has the values of `params` in place of its parameters. */
-  template: string
-  path: string
-  params: Record<string, string>
-}
-
-/** The contract has no operation that updates or exports an export or import, and only these have a
- *  file. The form of a new import has its own route, and its list has no filter for selected rows. */
-const isPossible = ({ template, params: { resource } }: ConsoleRequest): boolean => {
-  const hasFile = resource === 'exports' || resource === 'imports'
-  if (resource === 'imports' && /:resource\/(new|delete)$/.test(template)) return false
-  return (
-    !(hasFile && /(edit|set-status|export)$/.test(template)) &&
-    !(template.endsWith('/file') && !hasFile)
-  )
-}
-
 describe('permissions on each route', () => {
   let account: TestAccount
   let requests: ConsoleRequest[]
@@ -138,7 +105,7 @@ describe('permissions on each route', () => {
   const app = sharedApp()
   beforeAll(async () => {
     account = await app.newAccount()
-    requests = (await requestsOf(app, account)).filter(isPossible)
+    requests = await requestsOf(app, account, NAME)
   })
 
   const send = (user: Visitor, { method, path }: ConsoleRequest) =>
@@ -218,7 +185,7 @@ describe('permissions on each route', () => {
     for (const request of requests.filter(hasId)) {
       const { status, text } = await send(stranger, request)
       expect(status, `${request.method} ${request.path}`).toBe(404)
-      expect(text).not.toContain('Secret Name')
+      expect(text).not.toContain(NAME)
     }
     expect(await readTables()).toEqual(before)
   })
@@ -231,10 +198,10 @@ describe('permissions on each route', () => {
       (request) => request.method === 'GET' && !hasId(request),
     )) {
       const { path } = request
-      if ((await owner.get(path)).text.includes('Secret Name')) withName.push(path)
+      if ((await owner.get(path)).text.includes(NAME)) withName.push(path)
       const { status, text } = await stranger.get(path)
       expectOpen(request, status, inEveryModule('write'))
-      expect(text, path).not.toContain('Secret Name')
+      expect(text, path).not.toContain(NAME)
     }
     expect(withName).toEqual(
       expect.arrayContaining(['/webhooks', '/people', '/records/participants', '/requests.csv']),
@@ -256,112 +223,4 @@ describe('permissions on each route', () => {
 function routePermits(user: User, { template, params }: ConsoleRequest): boolean {
   const route = routes.find(({ method, path }) => method === 'POST' && path === template)
   return route !== undefined && route.access?.(user, params) === true
-}
-
-/** A request for every route of signed-in users, with the IDs of existing records. */
-async function requestsOf(app: TestApp, account: TestAccount): Promise<ConsoleRequest[]> {
-  const { key, ...ids } = await createTargets(app, account)
-  const records: Record<string, string> = ids.records
-  return routes
-    .filter(({ access }) => access)
-    .flatMap(({ method, path: template }) => {
-      const resources = template.includes(':resource') ? Object.keys(MODULES) : [undefined]
-      return resources.map((resource): ConsoleRequest => {
-        const params: Record<string, string> = {
-          ...ids.params,
-          key,
-          ...(resource !== undefined && { resource, record: records[resource] ?? '' }),
-        }
-        const path = template.replace(
-          /:([a-z]+)/g,
-          (_, name: string) => params[name] ?? `no-${name}`,
-        )
-        return { method, template, path, params }
-      })
-    })
-}
-
-/** Creates what the parameters of routes name. Returns the IDs: of an API key, of records by
- *  resource, and of the rest by parameter. */
-async function createTargets(app: TestApp, account: TestAccount) {
-  const { accountId, userId } = account
-  const api = app.as(account)
-  const now = new Date()
-  const { db } = app
-  const seal = (id: string): string => sealSecret(app.config.secretKeys.newest(), id, newSecret())
-  const webhook = await transaction(db, (trx) => {
-    const input = {
-      url: 'http://127.0.0.1:9/',
-      description: 'Secret Name',
-      eventTypes: ['*'],
-      createdBy: userId,
-    }
-    return insertWebhook(writeScope(trx, accountId), input, seal, now)
-  })
-  const create = async (path: string, body: object | string, headers = {}): Promise<string> =>
-    (await api.post(path, body, headers)).body.id
-  const participants = await create('/participants', { full_name: 'Secret Name' })
-  const tasks = await create('/tasks', { title: 'Secret Name' })
-  const jobs = await create('/jobs', { title: 'Secret Name', status: 'open' })
-  const applications = await create('/job-applications', {
-    job_id: jobs,
-    participant_id: participants,
-  })
-  const payments = await create('/payments', {
-    participant_id: participants,
-    amount_minor: 1,
-    currency: 'EUR',
-  })
-  const exports = await create('/exports', { resource: 'participants', format: 'csv' })
-  const query = 'resource=participants&mode=create'
-  const imports = await create(`/imports?${query}`, 'full_name\nSecret Name', {
-    'Content-Type': 'text/csv',
-  })
-  const scope = accountScope({ dialect: db.dialect, sql: db.write }, accountId)
-  const [delivery] = await listDeliveries(scope, { webhookId: webhook.id, limit: 1 })
-  // Requests that are logged later would make two readings of the tables differ.
-  await until('the seven API requests are in the log', async () => {
-    const logged = await scope.rows('request_log').pluck('id')
-    return logged.length === 7
-  })
-  const [request = ''] = await logRequests(app, account, [
-    {
-      operationId: 'listParticipants',
-      path: '/public/v1/participants?filter[search]=Secret Name',
-      at: now.getTime(),
-    },
-  ])
-  const selection = selectFailedDeliveries(
-    webhook.id,
-    null,
-    { since: new Date(now.getTime() - 1_000) },
-    now,
-  )
-  const job = await startBulkJob(db, accountId, { selection, rate: 1, createdBy: userId }, now)
-  const device = { userId, ip: '127.0.0.1', userAgent: 'Secret Name' }
-  const { id: session } = await transaction(db, (trx) =>
-    startSession(writeScope(trx, accountId), device, now),
-  )
-  return {
-    key: (await scope.rows('api_keys').first('id')).id as string,
-    params: {
-      webhook: webhook.id,
-      delivery: delivery?.id ?? '',
-      event: delivery?.eventId ?? '',
-      job: job.id,
-      request,
-      user: (await newConsoleUser(app, accountId, { fullName: 'Secret Name' })).userId,
-      session,
-      upload: imports,
-    },
-    records: {
-      participants,
-      tasks,
-      jobs,
-      'job-applications': applications,
-      payments,
-      exports,
-      imports,
-    },
-  }
 }

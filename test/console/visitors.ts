@@ -14,6 +14,7 @@ import {
   type Permissions,
   type Role,
 } from '../../records/users.ts'
+import { loadAxe } from '../browser.ts'
 import type { TestAccount, TestApp } from '../helpers.ts'
 
 export const PASSWORD = 'correct horse battery staple'
@@ -199,6 +200,7 @@ export async function visit(
     ...options,
   })
   context.setDefaultTimeout(20_000)
+  await loadAxe(context)
   if (person)
     await context.addCookies([
       {

@@ -151,7 +151,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     expect(troubles).toEqual([])
   })
 
-  it('every page is readable on a narrow dark screen', async () => {
+  it('a webhook with failed and missed deliveries is readable on a narrow dark screen', async () => {
     await using receiver = await startReceiver({ answers: [500, 204] })
     const admin = await newWebhookAdmin(site.app)
     const id = await subscribeAndMiss(admin, receiver.url, 1)
@@ -161,11 +161,8 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     await using visited = await site.visit('/webhooks', { person: admin.manager, ...narrow })
     const { page, troubles } = visited
     await assertReadable(page, 'webhooks')
-    const paths = [
-      ...['', '/settings', '/edit', '/secret'],
-      ...['/send-missed', '/retry-failed', '?state=failed&type=task.created', '?id=x'],
-    ]
-    for (const path of paths) {
+    const states = ['?state=failed&type=task.created', '?id=x']
+    for (const path of ['', '/send-missed', '/retry-failed', ...states]) {
       await page.goto(`${site.app.url}/console/webhooks/${id}${path}`)
       await assertReadable(page, path)
     }

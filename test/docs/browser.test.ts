@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { assertReadable } from '../browser.ts'
+import { assertReadable, loadAxe } from '../browser.ts'
 import { newMuster } from '../cli/muster.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
 import { sharedBrowser } from '../shared-browser.ts'
@@ -44,6 +44,7 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
       ...options,
     })
     context.setDefaultTimeout(TIMEOUT_MS / 4)
+    await loadAxe(context)
     const page = await context.newPage()
     const problems: string[] = []
     page.on('console', (message) => message.type() === 'error' && problems.push(message.text()))

@@ -1,5 +1,5 @@
 /** `npm run shots`: screenshots of every console page of a sample account, and of /docs, at two
- *  widths, light and dark. */
+ *  widths, light and dark, and in forced colours. */
 import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -8,7 +8,11 @@ import { openBrowser } from '../browser.ts'
 import { type Demo, startDemo } from './demo.ts'
 
 const WIDTHS = [1280, 390]
-const SCHEMES = ['light', 'dark'] as const
+const LOOKS: Record<string, BrowserContextOptions> = {
+  light: { colorScheme: 'light' },
+  dark: { colorScheme: 'dark' },
+  forced: { forcedColors: 'active' },
+}
 
 interface Shot {
   name: string
@@ -69,10 +73,10 @@ async function takeAll(browser: Browser, demo: Demo): Promise<void> {
 
 async function takeEach(browser: Browser, demo: Demo, shot: Shot): Promise<void> {
   for (const width of WIDTHS)
-    for (const colorScheme of SCHEMES) {
-      const options = { viewport: { width, height: 900 }, colorScheme }
-      const file = join(out, `${shot.name}-${width}-${colorScheme}.png`)
-      await take(browser, demo, shot, options, file, { fullPage: true })
+    for (const [look, options] of Object.entries(LOOKS)) {
+      const viewport = { width, height: 900 }
+      const file = join(out, `${shot.name}-${width}-${look}.png`)
+      await take(browser, demo, shot, { ...options, viewport }, file, { fullPage: true })
     }
 }
 
