@@ -15,7 +15,7 @@ import type { Scope } from './database/scope.ts'
 import { type Condition, idIn, select } from './database/statements.ts'
 import { LOWEST_ID } from './ids.ts'
 import { findRow, withStoredIds } from './references.ts'
-import { countList, findWalk } from './walks.ts'
+import { countList, findStoredCount, findWalk } from './walks.ts'
 
 /** How the records of a table are read and listed. */
 export interface Listing<Row, Item> {
@@ -116,16 +116,20 @@ export async function listPage<Row, Item>(
   const completeUntil = isSynchronised ? await scope.findCompleteUntil?.() : undefined
   const list = { table: listing.table, filters, where, sorts, size }
   const walk = await findWalk(scope, list, number > 1 && after === undefined)
+  const counting = countList(scope, list, walk)
+  const start = after ?? walk?.starts.get(number)
+  const count = start === undefined && number > 1 ? findStoredCount(scope, list) : undefined
   const [total, rows] = await Promise.all([
-    countList(scope, list, walk),
+    counting,
     // One row more than the page has: whether there is a next page does not depend on the count,
     // which may be of another moment.
     selectRows(scope, listing, {
       where,
       sorts,
-      after: after ?? walk?.starts.get(number),
+      after: start,
       limit: size + 1,
       offset: (number - 1) * size,
+      stored: count && { count, total: await counting },
       isLate: isSynchronised && sorts.length === 0 && Object.keys(filters).some(isLowerBound),
     }),
   ])
@@ -172,6 +176,8 @@ interface RowSelection {
   after: Pick<Position, 'values' | 'id'> | undefined
   /** Without `after`: the number of rows to skip. */
   offset: number
+  /** The number of matching rows, also as SQL. Undefined: it is not stored. */
+  stored: { total: number; count: Condition } | undefined
   /** Without sorts: whether the rows may be the last ones of the order. IDs increase with time. */
   isLate: boolean
 }
@@ -181,11 +187,13 @@ function isLowerBound(filter: string): boolean {
 }
 
 async function selectRows<Row, Item>(
-  { accountId, dialect, sql }: Scope,
+  scope: Scope,
   listing: Listing<Row, Item>,
-  { where, sorts, limit, after, offset, isLate }: RowSelection,
+  selection: RowSelection,
 ): Promise<Row[]> {
+  const { accountId, dialect, sql } = scope
   const { table } = listing
+  const { where, sorts, limit, after, offset, isLate } = selection
   const orderBy = `order by ${order(listing, sorts)}`
   const text = (condition: string): string =>
     `select ${columnsOf(listing)} from ${table} where ${condition} ${orderBy} limit ?`
@@ -199,17 +207,7 @@ async function selectRows<Row, Item>(
   }
   if (after === undefined && offset === 0)
     return select(sql, text(where.sql), [...where.bindings, limit])
-  if (after === undefined)
-    // Skips entries of an index, which takes a tenth of the time of skipping rows. With a `cross join`, SQLite
-    // begins with the IDs.
-    return select(
-      sql,
-      `select ${columnsOf(listing)}
-       from (select ${table}.id from ${table} where ${where.sql} ${orderBy} limit ? offset ?) as page
-       cross join ${table}
-       where ${table}.account_id = ? and ${table}.id = page.id ${orderBy}`,
-      [...where.bindings, limit, offset, accountId],
-    )
+  if (after === undefined) return skipRows(scope, listing, selection)
   const rows: Row[] = []
   for (const range of rangesAfter(listing, sorts, after)) {
     if (rows.length === limit) break
@@ -218,6 +216,38 @@ async function selectRows<Row, Item>(
     rows.push(...(await select<Row>(sql, text(condition), values).catch(toInvalidCursor)))
   }
   return rows
+}
+
+/** Skips entries of an index, which takes a tenth of the time of skipping rows. */
+async function skipRows<Row, Item>(
+  { accountId, sql }: Scope,
+  listing: Listing<Row, Item>,
+  { where, sorts, limit, offset, stored }: RowSelection,
+): Promise<Row[]> {
+  const { table } = listing
+  const orderBy = order(listing, sorts)
+  const skip = (from: Condition, direction: string, ...limitAndOffset: number[]): Promise<Row[]> =>
+    // With a `cross join`, SQLite begins with the IDs.
+    select(
+      sql,
+      `select ${columnsOf(listing)}
+       from (select ${table}.id from ${table} where ${from.sql} order by ${direction} limit ? offset ?) as page
+       cross join ${table}
+       where ${table}.account_id = ? and ${table}.id = page.id order by ${orderBy}`,
+      [...from.bindings, ...limitAndOffset, accountId],
+    )
+  const left = (stored?.total ?? Number.POSITIVE_INFINITY) - offset
+  if (left <= 0) return []
+  if (stored !== undefined && left < offset) {
+    // The page is nearer to the last row, and is read backwards from there. Selects nothing if the total has changed
+    // meanwhile, which would shift the page.
+    const isTotal = `(${stored.count.sql}) = ?`
+    const same = allOf(where, { sql: isTotal, bindings: [...stored.count.bindings, stored.total] })
+    const fromEnd = order(listing, sorts, true)
+    const rows = await skip(same, fromEnd, Math.min(limit, left), Math.max(0, left - limit))
+    if (rows.length > 0) return rows
+  }
+  return skip(where, orderBy, limit, offset)
 }
 
 /** The conditions for the rows after the position, in the order of the list. Each selects a range of
@@ -338,24 +368,28 @@ function columnFilter(table: string, name: string, value: unknown): Condition {
   }
 }
 
-function order<Row, Item>({ table, nullable = [] }: Listing<Row, Item>, sorts: string[]): string {
+function order<Row, Item>(
+  { table, nullable = [] }: Listing<Row, Item>,
+  sorts: string[],
+  isReversed = false,
+): string {
   // SQLite would sort the rows again for a second term with the ID.
   const others = sorts.filter((sort) => fieldOf(sort) !== 'id')
   const terms = others.map((sort) => {
     const field = fieldOf(sort)
-    const nulls = nullable.includes(field) ? ' nulls last' : ''
-    return `${column(table, field)} ${directionOf(sort)}${nulls}`
+    const nulls = nullable.includes(field) ? ` nulls ${isReversed ? 'first' : 'last'}` : ''
+    return `${column(table, field)} ${directionOf(sort, isReversed)}${nulls}`
   })
   // Ties are sorted by ID in the direction of the last field, as in the index.
-  return [...terms, `${table}.id ${directionOf(sorts.at(-1))}`].join(', ')
+  return [...terms, `${table}.id ${directionOf(sorts.at(-1), isReversed)}`].join(', ')
 }
 
 function fieldOf(sort: string): string {
   return sort.replace(/^-/, '')
 }
 
-function directionOf(sort: string | undefined): string {
-  return sort?.startsWith('-') ? 'desc' : 'asc'
+function directionOf(sort: string | undefined, isReversed = false): string {
+  return (sort?.startsWith('-') ?? false) === isReversed ? 'asc' : 'desc'
 }
 
 /** Names come from the contract and were validated. The check keeps anything else out of the

@@ -13,21 +13,14 @@ export const countedColumns: Record<string, string> = {
   events: 'event_type',
 }
 
-/** Without `values`, counts all records of the table. */
-export async function countByValue(
-  { accountId, sql }: Scope,
-  table: string,
-  values?: string[],
-): Promise<number> {
+/** The number of records in the table with one of the values, as SQL. Without `values`, of all records. */
+export function storedCount({ accountId }: Scope, table: string, values?: string[]): Condition {
   const isValue = values ? ` and value in (${values.map(() => '?').join(', ')})` : ''
-  const [counted] = await select<{ total: number }>(
-    sql,
-    `select coalesce(sum(records), 0) as total from record_counts
-     where account_id = ? and list = ?${isValue}`,
-    [accountId, table, ...(values ?? [])],
-    values ? undefined : 'count_records',
-  )
-  return Number(counted?.total)
+  return {
+    sql: `select coalesce(sum(records), 0) as total from record_counts
+      where account_id = ? and list = ?${isValue}`,
+    bindings: [accountId, table, ...(values ?? [])],
+  }
 }
 
 /** As SQL: a value that each change of the account's records in the table makes another one. */

@@ -4,7 +4,7 @@ import { RecentMap } from '../runtime/recent-map.ts'
 import type { Position } from './cursor.ts'
 import type { Scope } from './database/scope.ts'
 import { type Condition, select } from './database/statements.ts'
-import { countAtVersion, countByValue, countedColumns, findVersion } from './record-counts.ts'
+import { countAtVersion, countedColumns, findVersion, storedCount } from './record-counts.ts'
 
 const MAX_ACCOUNTS = 200
 const MAX_WALKS_PER_ACCOUNT = 10
@@ -54,31 +54,42 @@ export async function findWalk(
 ): Promise<Walk | undefined> {
   if (!(list.table in countedColumns)) return undefined
   const isKnown = (): boolean => accounts.get(scope.accountId)?.get(digestOf(list)) !== undefined
-  const helps = isLater || (!isCountStored(list) && isKnown())
+  const helps = isLater || (findStoredCount(scope, list) === undefined && isKnown())
   return helps ? walkAt(scope, list, await findVersion(scope, list.table)) : undefined
 }
 
 /** The number of records in the list. Remembers it if it had to be counted, and there are more records than on
  *  one page. */
 export async function countList(scope: Scope, list: List, walk: Walk | undefined): Promise<number> {
-  const { table, filters, where, size } = list
-  const column = countedColumns[table]
-  if (column === undefined) return countRowsIn(scope, table, where)
-  if (isCountStored(list))
-    return countByValue(scope, table, filters[column] as string[] | undefined)
+  const { table, where, size } = list
+  const stored = findStoredCount(scope, list)
+  if (stored !== undefined)
+    return readTotal(scope, stored, `count_records_${stored.bindings.length}`)
+  if (!(table in countedColumns)) return countRowsIn(scope, table, where)
   if (walk?.total !== undefined) return walk.total
   const { total, version } = await countAtVersion(scope, table, where)
   if (total > size) walkAt(scope, list, version).total = total
   return total
 }
 
-/** Whether `record_counts` has the number: without filters, and for one by the counted values. */
-function isCountStored({ table, filters }: List): boolean {
-  return Object.keys(filters).every((name) => name === countedColumns[table])
+/** The number of records in the list as SQL, if `record_counts` has it: without filters, and for one by the
+ *  counted values. */
+export function findStoredCount(scope: Scope, { table, filters }: List): Condition | undefined {
+  const column = countedColumns[table]
+  if (column === undefined || Object.keys(filters).some((name) => name !== column)) return undefined
+  return storedCount(scope, table, filters[column] as string[] | undefined)
 }
 
-async function countRowsIn({ sql }: Scope, table: string, where: Condition): Promise<number> {
-  const text = `select count(*) as total from ${table} where ${where.sql}`
-  const [row] = await select<{ total: number }>(sql, text, where.bindings)
+function countRowsIn(scope: Scope, table: string, where: Condition): Promise<number> {
+  const sql = `select count(*) as total from ${table} where ${where.sql}`
+  return readTotal(scope, { sql, bindings: where.bindings })
+}
+
+async function readTotal(
+  { sql }: Scope,
+  { sql: text, bindings }: Condition,
+  name?: string,
+): Promise<number> {
+  const [row] = await select<{ total: number }>(sql, text, bindings, name)
   return Number(row?.total)
 }

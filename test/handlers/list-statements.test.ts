@@ -1,18 +1,26 @@
 /** What a list reads: no total is counted twice, and no page is skipped twice, while nothing changes. */
 import { expect, test } from 'vitest'
 import { type Client, sharedApp } from '../helpers.ts'
-import { newParticipant } from './new-records.ts'
+import { type Body, newParticipant } from './new-records.ts'
 
 const app = sharedApp()
 
-/** The total of the list, and the statements that read it. */
-async function read(client: Client, query: string): Promise<{ total: number; sql: string[] }> {
+const idOf = ({ id }: Body): string => id
+
+interface Read {
+  total: number
+  ids: string[]
+  /** The statements. */
+  sql: string[]
+}
+
+async function read(client: Client, query: string): Promise<Read> {
   const sql: string[] = []
   const collect = (statement: { sql: string }): void => void sql.push(statement.sql)
   app.db.read.on('query', collect)
   const { body } = await client.get(`/participants?page[size]=2&${query}`)
   app.db.read.off('query', collect)
-  return { total: body.meta.total, sql }
+  return { total: body.meta.total, ids: body.data.map(idOf), sql }
 }
 
 async function newClientWith(participants: number): Promise<Client> {
@@ -66,3 +74,25 @@ test('a page after one that was read → starts there, unless something has chan
   await newParticipant(client)
   expect([await skips(4), await skips(5)]).toEqual([true, false])
 })
+
+test.each(['', 'filter[status]=active', 'sort=-email'])(
+  'the last pages of ?%s → read from the last record backwards, and none past the end',
+  async (query) => {
+    const client = await newClientWith(9)
+    const ids = (await client.get(`/participants?page[size]=9&${query}`)).body.data.map(idOf)
+    const pages: [number, boolean, string[]][] = [
+      [2, false, ids.slice(2, 4)],
+      [3, false, ids.slice(4, 6)],
+      [4, true, ids.slice(6, 8)],
+      [5, true, ids.slice(8)],
+      [6, true, []],
+    ]
+    // From the last page on, so that no page starts at one that was read.
+    for (const [page, isFromEnd, data] of pages.reverse()) {
+      const found = await read(client, `${query}&page[number]=${page}`)
+      expect(found).toMatchObject({ total: 9, ids: data })
+      const skips = skipping(found.sql).map((text) => /record_counts/.test(text))
+      expect(skips).toEqual(data.length === 0 ? [] : [isFromEnd])
+    }
+  },
+)

@@ -99,20 +99,21 @@ describe.each(listIds)('%s', (id) => {
     'pages of 2, sort=%s → every record once, in the same order',
     async (sort) => {
       const query = sort && `&sort=${sort}`
-      const walked: string[] = []
       const total = allRecords[id]?.length ?? 0
-      for (let page = 1; ; page++) {
+      const last_page = Math.ceil(total / 2)
+      const readPage = async (page: number): Promise<string[]> => {
         const answer = await list(id, `page[size]=2&page[number]=${page}${query}`)
-        expect(answer.body.meta).toMatchObject({
-          current_page: page,
-          last_page: Math.ceil(total / 2),
-          per_page: 2,
-          total,
-        })
-        walked.push(...idsOf(answer))
-        if (page === answer.body.meta.last_page) break
+        const meta = { current_page: page, last_page, per_page: 2, total }
+        expect(answer.body.meta).toMatchObject(meta)
+        expect(answer.body.meta.next_cursor === null).toBe(page === last_page)
+        return idsOf(answer)
       }
-      expect(walked).toEqual(sortedIds(allRecords[id] ?? [], sort ? [sort] : []))
+      const backwards: string[] = []
+      for (let page = last_page; page >= 1; page--) backwards.unshift(...(await readPage(page)))
+      const forwards: string[] = []
+      for (let page = 1; page <= last_page; page++) forwards.push(...(await readPage(page)))
+      const expected = sortedIds(allRecords[id] ?? [], sort ? [sort] : [])
+      expect({ backwards, forwards }).toEqual({ backwards: expected, forwards: expected })
     },
   )
 
