@@ -3,7 +3,7 @@ import { findBulkJob, listUnfinishedBulkJobs } from '../../records/bulk-jobs.ts'
 import { sharedApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
-import { fieldErrors, mainText } from './forms.ts'
+import { fieldErrors, mainText, tableOf } from './forms.ts'
 import { newWebhookAdmin, subscribeAndMiss } from './hooks.ts'
 
 const HOUR_MS = 3_600_000
@@ -166,6 +166,11 @@ describe('bulk jobs', () => {
     await until('the job shows its result', async () =>
       (await jobPage()).includes('5 of 5 · started now Delivered 3 Show Failed 0 Waiting 2 Show'),
     )
+    const [[, , ...listed] = []] = tableOf(
+      (await admin.visitor.get('/webhooks/jobs')).text,
+      'Bulk jobs',
+    )
+    expect(listed).toEqual(['Completed', '5 of 5', '3', '0', '2', 'now'])
     const [, jobId = ''] = /jobs\/(.+)/.exec(to) ?? []
     expect(await log(`?job=${jobId}&state=delivered`)).toContain('task.created')
     expect(await log(`?job=${id}`)).toContain('No deliveries match these filters.')

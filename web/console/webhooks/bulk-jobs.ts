@@ -3,8 +3,10 @@ import {
   type BulkJob,
   type BulkResult,
   countResult,
+  countResults,
   findBulkJob,
   listBulkJobs,
+  MAX_COUNTED_RESULTS,
 } from '../../../records/bulk-jobs.ts'
 import type { DeliveryState } from '../../../records/deliveries.ts'
 import { findUser } from '../../../records/users.ts'
@@ -39,10 +41,12 @@ import {
   pager,
   pill,
   stats,
+  type Tone,
   table,
   timeElement,
 } from '../ui.ts'
 import { BULK_KINDS, BULK_STATES, roughDuration } from './bulk-kinds.ts'
+import { limitedCount } from './health.ts'
 import { logPath } from './log-query.ts'
 
 export const bulkJobRoutes: Route[] = [
@@ -69,15 +73,21 @@ async function jobsPage(visit: Visit): Promise<ConsolePage> {
   const found = await listBulkJobs(scope, { beforeId: olderThan, limit: JOBS_PER_PAGE + 1 })
   const { items: jobs, hasNewer, hasOlder } = toListPage(found, JOBS_PER_PAGE, { olderThan })
   const webhookIds = jobs.flatMap(({ webhookId }) => webhookId ?? [])
-  const names = await findWebhookNames(scope, webhookIds)
+  const [names, results] = await Promise.all([
+    findWebhookNames(scope, webhookIds),
+    countResults(
+      scope,
+      jobs.map(({ id }) => id),
+    ),
+  ])
   return {
     title: 'Bulk jobs',
-    lead: 'Jobs that retry failed deliveries or send missed events in the background.',
+    lead: 'Jobs that retry deliveries or send missed events in the background, and what became of them.',
     crumbs: [{ label: 'Webhooks', to: '/webhooks' }],
     body: [
       !canManageWebhooks(user) && (await readOnlyNote(visit, 'webhooks')),
       card('', [
-        jobs.length === 0 ? noJobs : jobsTable(jobs, names, now),
+        jobs.length === 0 ? noJobs : jobsTable(jobs, { names, results, now }),
         pager({
           previous: hasNewer ? '/webhooks/jobs' : undefined,
           next: hasOlder ? `/webhooks/jobs?before=${jobs.at(-1)?.id}` : undefined,
@@ -92,19 +102,45 @@ const noJobs = empty(
   'Open a webhook to send missed events or retry failed deliveries. The jobs appear here.',
 )
 
-function jobsTable(jobs: BulkJob[], names: Map<string, string>, now: Date): Html {
-  const columns = ['Job', 'Webhook', 'State', numberColumn('Done'), 'Started']
-  const rows = jobs.map(({ id, kind, webhookId, state, done, total, createdAt }) => ({
-    id: `job-${id}`,
-    cells: [
-      html`<a href="/console/webhooks/jobs/${id}">${BULK_KINDS[kind].title}</a>`,
-      webhookId === null ? 'All' : html`<bdi class="clipped">${names.get(webhookId)}</bdi>`,
-      pill(BULK_STATES[state].tone, BULK_STATES[state].label),
-      `${count(done)} of ${count(total)}`,
-      timeElement(createdAt, now),
-    ],
-  }))
-  return table('Bulk jobs', columns, rows)
+interface JobsContext {
+  /** By the ID of the webhook. */
+  names: Map<string, string>
+  /** By the ID of the job. */
+  results: Map<string, BulkResult>
+  now: Date
+}
+
+function jobsTable(jobs: BulkJob[], { names, results, now }: JobsContext): Html {
+  const rows = jobs.map(({ id, kind, webhookId, state, done, total, createdAt }) => {
+    const { delivered = 0, failed = 0, waiting = 0 } = results.get(id) ?? {}
+    return {
+      id: `job-${id}`,
+      cells: [
+        html`<a href="/console/webhooks/jobs/${id}">${BULK_KINDS[kind].title}</a>`,
+        webhookId === null ? 'All' : html`<bdi class="clipped">${names.get(webhookId)}</bdi>`,
+        pill(BULK_STATES[state].tone, BULK_STATES[state].label),
+        `${count(done)} of ${count(total)}`,
+        resultCount(delivered),
+        resultCount(failed, 'bad'),
+        resultCount(waiting),
+        html`<span class="nowrap">${timeElement(createdAt, now)}</span>`,
+      ],
+    }
+  })
+  return table('Bulk jobs', COLUMNS, rows)
+}
+
+const COLUMNS = [
+  'Job',
+  'Webhook',
+  'State',
+  ...['Done', 'Delivered', 'Failed', 'Waiting'].map(numberColumn),
+  'Started',
+]
+
+function resultCount(value: number, tone: Tone = 'quiet'): Content {
+  const text = limitedCount(value, MAX_COUNTED_RESULTS)
+  return html`<span class="${value === 0 ? 'muted' : `tone ${tone}`}">${text}</span>`
 }
 
 async function jobPage(visit: Visit): Promise<ConsolePage> {

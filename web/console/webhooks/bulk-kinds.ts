@@ -50,10 +50,11 @@ export const BULK_KINDS: Record<BulkKind, KindTexts> = {
   },
 }
 
+/** A completed job is not green, because its attempts may all have failed. */
 export const BULK_STATES: Record<BulkState, { label: string; tone: Tone }> = {
   running: { label: 'Running', tone: 'busy' },
   paused: { label: 'Paused', tone: 'warn' },
-  completed: { label: 'Completed', tone: 'ok' },
+  completed: { label: 'Completed', tone: 'quiet' },
   cancelled: { label: 'Cancelled', tone: 'quiet' },
 }
 
