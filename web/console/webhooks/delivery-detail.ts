@@ -7,6 +7,7 @@ import {
   findDeliveryBody,
   TEST_EVENT,
 } from '../../../records/deliveries.ts'
+import { findEventRow } from '../../../records/events.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
 import { traceIdOf, traceparentOfDelivery } from '../../../webhooks/transport/traceparent.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
@@ -17,7 +18,7 @@ import { counted, duration } from '../format.ts'
 import { newFormKey } from '../idempotent-form.ts'
 import { jsonBlock } from '../json-block.ts'
 import { canManageWebhooks, type Visit } from '../page.ts'
-import { type RecordReference, recordLink } from '../records/record-link.ts'
+import { type RecordReference, recordFact } from '../records/record-link.ts'
 import {
   actionForm,
   codeBlock,
@@ -75,12 +76,13 @@ async function deliveryFacts(
   body: Buffer | undefined,
 ): Promise<Html> {
   const { id, eventId, eventType, createdAt, traceparent, bulkJobId } = delivery
+  const event = eventId === null ? undefined : await findEventRow(visit.scope, eventId)
   const record: RecordReference | undefined = body && JSON.parse(body.toString('utf8')).resource
   return facts([
     ['Delivery', copyableId(id)],
     ['Event', eventFact(delivery)],
-    record !== undefined && eventType !== TEST_EVENT && ['Record', await recordLink(visit, record)],
-    ...(eventId === null ? [] : await causeFacts(visit, eventId)),
+    record !== undefined && eventType !== TEST_EVENT && ['Record', await recordFact(visit, record)],
+    ...(event ? await causeFacts(visit, event) : []),
     bulkJobId !== null && [
       'Bulk job',
       html`<a href="/console/webhooks/jobs/${bulkJobId}">${shortId(bulkJobId)}</a>`,
@@ -177,22 +179,23 @@ const TRIGGER_TAGS: Record<Trigger, string | false> = {
   test: 'test',
 }
 
-/** The details of the last attempt are open, and the details of earlier attempts are folded. */
+/** The last attempt is open, and each earlier one is folded to a line. */
 function attemptItem(attempt: RecordedAttempt, now: Date, isLast: boolean): Html {
   const { number, trigger, outcome, durationMs, startedAt, error } = attempt
   const tag = TRIGGER_TAGS[trigger]
-  const when = html`${duration(durationMs)} · ${timeElement(startedAt, now)}`
-  const detail = hasDetail(attempt) && attemptDetail(attempt)
+  const head = html`<i class="dot ${outcome === 'success' ? 'ok' : 'bad'}"></i>
+    <strong>Attempt ${number}</strong>
+    ${attemptResult(attempt)}
+    ${tag && html`<span class="tag">${tag}</span>`}
+    <span class="attempt-when muted">${duration(durationMs)} · ${timeElement(startedAt, now)}</span>`
+  const body = [
+    error !== null && html`<p class="attempt-error"><bdi>${error}</bdi></p>`,
+    hasDetail(attempt) && attemptDetail(attempt),
+  ]
+  if (isLast || !body.some(Boolean))
+    return html`<li><div class="attempt-head">${head}</div>${body}</li>`
   return html`<li>
-    <div class="attempt-head">
-      <i class="dot ${outcome === 'success' ? 'ok' : 'bad'}"></i>
-      <strong>Attempt ${number}</strong>
-      ${attemptResult(attempt)}
-      ${tag && html`<span class="tag">${tag}</span>`}
-      <span class="attempt-when muted">${when}</span>
-    </div>
-    ${error !== null && html`<p class="attempt-error"><bdi>${error}</bdi></p>`}
-    ${isLast || !detail ? detail : html`<details><summary>Details</summary>${detail}</details>`}
+    <details><summary class="attempt-head">${head}</summary>${body}</details>
   </li>`
 }
 
