@@ -1,6 +1,6 @@
 import { validate as isUuid } from 'uuid'
 import type { Scope } from './database/scope.ts'
-import { EVENT_COLUMNS, type EventRow, type NewEventRow } from './events.ts'
+import { EVENT_COLUMNS, type EventRow, type StoredEventRow } from './events.ts'
 import { lowestIdAt } from './ids.ts'
 import { findByRequestId, listRequests, type RequestEntry } from './request-log.ts'
 import { MINUTE_MS } from './time-units.ts'
@@ -82,14 +82,10 @@ export interface EventCause {
   request?: RequestEntry
 }
 
-export async function findCause(scope: Scope, eventId: string): Promise<EventCause | undefined> {
-  const row: Pick<NewEventRow, 'request_id' | 'ip' | 'api_key_id' | 'created_at'> | undefined =
-    await scope
-      .rows('events')
-      .where({ id: eventId })
-      .first('request_id', 'ip', 'api_key_id', 'created_at')
-  if (!row) return undefined
-  const { request_id: requestId, ip, api_key_id: apiKeyId, created_at: at } = row
+export async function findCause(
+  scope: Scope,
+  { request_id: requestId, ip, api_key_id: apiKeyId, created_at: at }: StoredEventRow,
+): Promise<EventCause> {
   if (requestId === null || apiKeyId === null) return { requestId, ip }
   return { requestId, ip, request: await findRequestBefore(scope, requestId, at) }
 }

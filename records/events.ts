@@ -18,8 +18,8 @@ export interface EventRow {
   created_at: number
 }
 
-/** The columns of an `EventRow`. The other columns can be large, and only `findEvent` needs
- *  them. */
+/** The columns of an `EventRow`. The other columns can be large, and only the page of one event
+ *  needs them. */
 export const EVENT_COLUMNS = [
   'id',
   'event_type',
@@ -40,7 +40,8 @@ export interface NewEventRow extends EventRow {
   request_id: string | null
 }
 
-type StoredEventRow = Omit<NewEventRow, 'actor_type'> & {
+/** All columns. */
+export type StoredEventRow = Omit<NewEventRow, 'actor_type'> & {
   /** Null: an earlier version stored the event. */
   actor_type: NewEventRow['actor_type'] | null
 }
@@ -64,20 +65,28 @@ export const eventListing: Listing<EventRow, PublicEvent> = {
   fromRow: eventFromRow,
 }
 
-/** The event with everything that lists leave out. The IDs of the deliveries are in the order of
- *  creation. */
-export async function findEvent(scope: Scope, id: string): Promise<PublicEvent | undefined> {
-  const row = await findRow<StoredEventRow>(scope, 'events', id)
-  if (row === undefined) return undefined
-  const ofEvent = scope.rows('deliveries').where('event_id', row.id)
+export function findEventRow(scope: Scope, id: string): Promise<StoredEventRow | undefined> {
+  return findRow<StoredEventRow>(scope, 'events', id)
+}
+
+/** The event with what lists leave out, but for its deliveries. */
+export function eventFromStored(row: StoredEventRow): PublicEvent {
   return {
     ...eventFromRow(row),
     changes: row.changes === null ? null : JSON.parse(row.changes),
     ...(row.actor_type && {
       actor: { type: row.actor_type, id: row.api_key_id ?? row.user_id, user_id: row.user_id },
     }),
-    delivery_ids: await ofEvent.orderBy('id').pluck('id'),
   }
+}
+
+/** The event with everything that lists leave out. The IDs of the deliveries are in the order of
+ *  creation. */
+export async function findEvent(scope: Scope, id: string): Promise<PublicEvent | undefined> {
+  const row = await findEventRow(scope, id)
+  if (row === undefined) return undefined
+  const ofEvent = scope.rows('deliveries').where('event_id', row.id)
+  return { ...eventFromStored(row), delivery_ids: await ofEvent.orderBy('id').pluck('id') }
 }
 
 /** The events `ids`, ordered by ID. Deleted events are missing. */

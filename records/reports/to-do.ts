@@ -74,43 +74,31 @@ export function listNewApplications(scope: Scope): Promise<NewApplication[]> {
 
 export interface RecentChange {
   event_type: string
+  resource_type: string
   resource_id: string
-  /** The name of the record. Null: it has none, or was deleted. */
-  name: string | null
   /** Null: no user has caused the change, or the user was deleted. */
   user_name: string | null
   created_at: number
 }
 
-/** Where the records of an event type are. */
-export interface ChangedTable {
-  eventType: string
-  table: string
-  /** Undefined if its records have no name. */
-  nameColumn: string | undefined
-}
-
 /** The newest events of these types. Each part of the statement reads the newest of one type. */
 export async function listRecentChanges(
   scope: Scope,
-  tables: ChangedTable[],
+  eventTypes: string[],
 ): Promise<RecentChange[]> {
-  if (tables.length === 0) return []
-  const { accountId } = scope
-  const parts = tables.map(
-    ({ table, nameColumn }) => `select * from (
-       select events.id, events.event_type, events.resource_id, events.user_id, events.created_at,
-         ${nameColumn === undefined ? 'cast(null as text)' : `named.${nameColumn}`} as name
+  if (eventTypes.length === 0) return []
+  const parts = eventTypes.map(
+    () => `select * from (
+       select id, event_type, resource_type, resource_id, user_id, created_at
        from events
-       left join ${table} as named on named.account_id = events.account_id and named.id = events.resource_id
-       where events.account_id = ? and events.event_type = ?
-       order by events.id desc
+       where account_id = ? and event_type = ?
+       order by id desc
        limit ${MAX_ROWS}
      ) as of_type`,
   )
   return select<RecentChange>(
     scope.sql,
-    `select found.event_type, found.resource_id, found.name, found.created_at,
+    `select found.event_type, found.resource_type, found.resource_id, found.created_at,
        users.full_name as user_name
      from (
        select * from (${parts.join(' union all ')}) as of_types
@@ -119,6 +107,6 @@ export async function listRecentChanges(
      ) as found
      left join users on users.account_id = ? and users.id = found.user_id
      order by found.id desc`,
-    [...tables.flatMap(({ eventType }) => [accountId, eventType]), accountId],
+    [...eventTypes.flatMap((type) => [scope.accountId, type]), scope.accountId],
   )
 }

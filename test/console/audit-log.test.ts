@@ -45,7 +45,7 @@ describe('audit log', () => {
     const account = await app.newAccount()
     await writeEntries(account.accountId, ['CI & <b>'], account.userId)
     const { text } = await (await visitor(app, account)).get('/audit-log')
-    expect(text).toMatch(/Revoked the API key “<a [^>]*>CI &#38; &#60;b&#62;<\/a>”/)
+    expect(text).toMatch(/Revoked the API key <a [^>]*>CI &#38; &#60;b&#62;<\/a>/)
     expect(text).toContain('Mara Keller')
     expect(text).toContain('203.0.113.9')
   })
@@ -178,11 +178,11 @@ describe('audit log', () => {
     const { id } = await newParticipant(client, { full_name: 'Ada Lovelace' })
     await client.patch(`/participants/${id}`, { full_name: 'Ada King' })
     expect((await visits.get('/audit-log')).text).toContain(
-      `Updated the participant <a href="/console/records/participants/${id}">“Ada King”</a>`,
+      `Updated the participant <a href="/console/records/participants/${id}">Ada King</a>`,
     )
     const payment = await newPayment(client, { participant_id: id })
     expect((await visits.get('/audit-log')).text).toContain(
-      `Created the payment <a href="/console/records/payments/${payment.id}">“Ada King, €125.00”</a>`,
+      `Created the payment <a href="/console/records/payments/${payment.id}">Ada King, €125.00</a>`,
     )
     const history = tableOf((await visits.get(`/records/participants/${id}`)).text, 'History')
     expect(history.map(([what]) => what)).toEqual(['Updated Full name', 'Created'])

@@ -4,6 +4,7 @@ import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
 import { disableWebhook } from '../../records/webhooks.ts'
 import { assertReadable } from '../browser.ts'
+import { newPayment } from '../handlers/new-records.ts'
 import { type TestAccount, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
@@ -45,6 +46,23 @@ describe('the list of events', () => {
     const wrong = await owner.get('/events?id=4711&type=x')
     expect(wrong.status).toBe(422)
     expect(wrong.text).toContain('Enter the whole ID of a record, an event or a delivery.')
+  })
+
+  it('names payments and exports as their own pages do, unless they are hidden', async () => {
+    const { account, owner } = await newAccountOwner(app)
+    const client = app.as(account)
+    const id = await createParticipant(account, 'Ada Lovelace')
+    const payment = await newPayment(client, { participant_id: id })
+    const { body } = await client.post('/exports', { resource: 'payments', format: 'csv' })
+    const page = await owner.get('/events')
+    expect(pathOfLink(page.text, 'Ada Lovelace, €125.00')).toBe(`/records/payments/${payment.id}`)
+    expect(pathOfLink(page.text, 'Payments, CSV for spreadsheets')).toBe(
+      `/records/exports/${body.id}`,
+    )
+    const access = { role: 'admin', permissions: { finance: 'none' } } as const
+    const admin = await visitor(app, await newConsoleUser(app, account.accountId, access))
+    const records = tableOf((await admin.get('/events')).text, 'Events').map(([, record]) => record)
+    expect(records).toContain(`${payment.id.slice(-12)} Payment`)
   })
 
   it('has pages in both directions', async () => {

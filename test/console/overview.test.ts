@@ -276,8 +276,8 @@ describe('the overview', () => {
       expect(firstCells(text, 'Open tasks')).toEqual(['Far', 'Soon', 'Late'])
       expect(firstCells(text, 'New applications')).toEqual(['Grace Librarian'])
       expect(firstCells(text, 'Recent changes')).toEqual([
-        'Payment Payment created',
-        'Job application Job application created',
+        'Grace, €49.90 Payment created',
+        'Librarian, Grace Job application created',
         'Done Task updated',
         'Done Task created',
         'Far Task created',
@@ -288,7 +288,7 @@ describe('the overview', () => {
       const limited = (await jobsOnly.get('')).text
       expect(firstCells(limited, 'New applications')).toEqual(['Application Librarian'])
       expect(firstCells(limited, 'Recent changes')).toEqual([
-        'Job application Job application created',
+        'Librarian, Participant Job application created',
         'Librarian Job created',
       ])
       for (const hidden of ['Grace', 'Late', 'Due within', 'Payment'])

@@ -10,14 +10,14 @@ import {
 } from '../../records/reports/to-do.ts'
 import { findOwner } from '../../records/users.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
-import { capital, count } from './format.ts'
+import { count } from './format.ts'
 import { icon } from './icons.ts'
 import type { Visit } from './page.ts'
 import { statusPill } from './records/combobox.ts'
-import { noun, option, plural } from './records/labels.ts'
-import { resourceOfType } from './records/record-link.ts'
+import { option, plural } from './records/labels.ts'
+import { kindOf, loadRecordLinks } from './records/record-link.ts'
 import { listRecords } from './records/references.ts'
-import { canViewResource, findResource, nameField, resourcePath } from './records/resources.ts'
+import { canViewResource, findResource, recordLink, resourcePath } from './records/resources.ts'
 import { buttonLink, type Column, card, empty, table, timeElement, twoLines } from './ui.ts'
 
 export async function memberHome(visit: Visit): Promise<Html> {
@@ -92,30 +92,22 @@ async function applicationsCard(
 
 const CHANGES = ['created', 'updated', 'deleted']
 
-async function changesCard({ scope, now }: Visit, visible: Resource[]): Promise<Content> {
-  const changed = visible
+async function changesCard(visit: Visit, visible: Resource[]): Promise<Content> {
+  const types = visible
     // Exports and imports are no records of people, and an export can be of hidden records.
     .filter(({ module }) => module !== 'exports')
-    .flatMap((resource) =>
-      CHANGES.map((verb) => ({
-        eventType: `${resource.type}.${verb}`,
-        table: resource.slug.replaceAll('-', '_'),
-        nameColumn: nameField(resource),
-      })),
-    )
-  if (changed.length === 0) return false
-  const rows = (await listRecentChanges(scope, changed)).map((change) => {
-    const [type = '', verb = ''] = change.event_type.split('.')
-    const resource = resourceOfType(type)
-    const kind = resource ? capital(noun(resource)) : type
-    const title = change.name ?? kind
+    .flatMap(({ type }) => CHANGES.map((verb) => `${type}.${verb}`))
+  if (types.length === 0) return false
+  const changes = await listRecentChanges(visit.scope, types)
+  const references = changes.map(({ resource_type: type, resource_id: id }) => ({ type, id }))
+  const links = await loadRecordLinks(visit, references)
+  const rows = changes.map((change) => {
+    const kind = kindOf(change.resource_type)
+    const verb = change.event_type.slice(change.event_type.indexOf('.') + 1)
     return [
-      twoLines(
-        resource && verb !== 'deleted' ? recordLink(resource, change.resource_id, title) : title,
-        `${kind} ${verb}`,
-      ),
+      twoLines(links.get(change.resource_id) ?? kind, `${kind} ${verb}`),
       change.user_name,
-      when(change.created_at, now),
+      when(change.created_at, visit.now),
     ]
   })
   return listCard('Recent changes', {
@@ -147,10 +139,6 @@ function listCard(title: string, { columns, rows, none, all }: List): Html {
 
 function when(at: number | null, now: Date): Html {
   return html`<span class="nowrap">${timeElement(at, now)}</span>`
-}
-
-function recordLink(resource: Resource, id: string, title: string): Html {
-  return html`<a href="/console${resourcePath(resource, id)}">${title}</a>`
 }
 
 async function tiles(visit: Visit, visible: Resource[]): Promise<Html> {

@@ -4,7 +4,12 @@ import { Refused } from '../../../errors.ts'
 import { findAccountKey } from '../../../records/api-keys.ts'
 import type { AttemptSummary } from '../../../records/attempts.ts'
 import { type Delivery, listDeliveriesOfEvent } from '../../../records/deliveries.ts'
-import { findEvent, type PublicEvent } from '../../../records/events.ts'
+import {
+  eventFromStored,
+  findEventRow,
+  type PublicEvent,
+  type StoredEventRow,
+} from '../../../records/events.ts'
 import { findUser } from '../../../records/users.ts'
 import { findWebhookNames, listWebhooks, type Webhook } from '../../../records/webhooks.ts'
 import { commandDelivery, type DeliveryCommand } from '../../../webhooks/webhook-changes.ts'
@@ -26,7 +31,7 @@ import {
   redirect,
   type Visit,
 } from '../page.ts'
-import { recordLink, resourceOfType } from '../records/record-link.ts'
+import { recordFact, resourceOfType } from '../records/record-link.ts'
 import { canViewResource, fieldLabel } from '../records/resources.ts'
 import {
   actionForm,
@@ -62,12 +67,13 @@ const REFRESH_SECONDS = 2
 const DELIVERIES_ID = 'event-deliveries'
 
 /** The event in the page's URL. Throws 404 if the account has no such event. */
-async function loadEvent({ scope, params, ctx }: Visit): Promise<PublicEvent> {
-  return (await findEvent(scope, params.event ?? '')) ?? ctx.throw(404)
+async function loadEvent({ scope, params, ctx }: Visit): Promise<StoredEventRow> {
+  return (await findEventRow(scope, params.event ?? '')) ?? ctx.throw(404)
 }
 
 async function eventPage(visit: Visit): Promise<ConsolePage> {
-  const event = await loadEvent(visit)
+  const row = await loadEvent(visit)
+  const event = eventFromStored(row)
   const resource = resourceOfType(event.resource.type)
   const canView = resource !== undefined && canViewResource(visit.user, resource)
   return {
@@ -75,7 +81,7 @@ async function eventPage(visit: Visit): Promise<ConsolePage> {
     lead: absoluteTime(Date.parse(event.created_at)),
     crumbs: [{ label: 'Events', to: '/events' }],
     body: [
-      card('', await eventFacts(visit, event)),
+      card('', await eventFacts(visit, event, row)),
       await deliveriesCard(visit, event),
       canView && changesCard(event),
       card('Payload', payload(event, canView)),
@@ -83,13 +89,13 @@ async function eventPage(visit: Visit): Promise<ConsolePage> {
   }
 }
 
-async function eventFacts(visit: Visit, event: PublicEvent): Promise<Html> {
+async function eventFacts(visit: Visit, event: PublicEvent, row: StoredEventRow): Promise<Html> {
   return facts([
     ['Event ID', copyableId(event.id)],
     ['Event', html`<a href="/docs/events/${event.event_type}">${event.event_type}</a>`],
-    ['Record', await recordLink(visit, event.resource)],
+    ['Record', await recordFact(visit, event.resource)],
     ['Caused by', await actorOf(visit, event)],
-    ...(await causeFacts(visit, event.id)),
+    ...(await causeFacts(visit, row)),
     ['Created', timeElement(Date.parse(event.created_at), visit.now)],
   ])
 }

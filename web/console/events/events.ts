@@ -6,13 +6,13 @@ import {
   findDelivery,
 } from '../../../records/deliveries.ts'
 import { eventsOfRequest, searchEvents } from '../../../records/event-search.ts'
-import { type EventRow, findEvent } from '../../../records/events.ts'
+import { type EventRow, findEventRow } from '../../../records/events.ts'
 import { findRequest, type RequestEntry } from '../../../records/request-log.ts'
 import { shownInInput, toLinkTime } from '../../shared/date-time-input.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { filterForm } from '../filter-form.ts'
 import { formStatus, hasErrors, selectField, textField } from '../form-fields.ts'
-import { capital, count, timeLabel } from '../format.ts'
+import { count, timeLabel } from '../format.ts'
 import {
   type ConsolePage,
   getFromStandby,
@@ -23,15 +23,7 @@ import {
   type Visit,
 } from '../page.ts'
 import { parseId, toListPage } from '../query.ts'
-import { noun } from '../records/labels.ts'
-import { resourceOfType } from '../records/record-link.ts'
-import {
-  findKnownRecord,
-  type KnownRecords,
-  loadReferences,
-  recordName,
-} from '../records/references.ts'
-import { canViewResource, nameField, resourcePath } from '../records/resources.ts'
+import { kindOf, loadRecordLinks, type RecordLinks } from '../records/record-link.ts'
 import {
   buttonLink,
   card,
@@ -91,7 +83,7 @@ function requestNote({ id, method, path }: RequestEntry): Html {
 /** Opens the event or the delivery with this ID. Undefined if there is none: then it is the ID of a
  *  record. */
 async function findById({ scope }: Visit, id: string): Promise<Redirect | undefined> {
-  const [event, delivery] = await Promise.all([findEvent(scope, id), findDelivery(scope, id)])
+  const [event, delivery] = await Promise.all([findEventRow(scope, id), findDelivery(scope, id)])
   if (event) return { to: `/events/${id}` }
   return delivery && { to: deliveryPath(delivery) }
 }
@@ -137,8 +129,9 @@ async function eventList(
 }
 
 async function eventsTable(visit: Visit, events: EventRow[]): Promise<Html> {
-  const [known, counts] = await Promise.all([
-    loadNamedRecords(visit, events),
+  const references = events.map(({ resource_type: type, resource_id: id }) => ({ type, id }))
+  const [links, counts] = await Promise.all([
+    loadRecordLinks(visit, references),
     countDeliveriesByEvent(
       visit.scope,
       events.map(({ id }) => id),
@@ -148,7 +141,7 @@ async function eventsTable(visit: Visit, events: EventRow[]): Promise<Html> {
   const rows = events.map((event) => ({
     cells: [
       html`<a class="mono" href="/console/events/${event.id}">${event.event_type}</a>`,
-      recordCell(visit, event, known),
+      recordCell(event, links),
       deliveriesCell(byEvent.get(event.id) ?? []),
       html`<span class="nowrap">${timeElement(event.created_at, visit.now)}</span>`,
     ],
@@ -156,30 +149,10 @@ async function eventsTable(visit: Visit, events: EventRow[]): Promise<Html> {
   return table('Events', ['Event', 'Record', 'Deliveries', 'Created'], rows)
 }
 
-/** Only records of resources with a name field: the others have nothing to show but their ID. */
-function loadNamedRecords(visit: Visit, events: EventRow[]): Promise<KnownRecords> {
-  const references = events.flatMap(({ resource_type: type, resource_id: id }) => {
-    const resource = resourceOfType(type)
-    return resource && nameField(resource) !== undefined ? [{ [`${type}_id`]: id }] : []
-  })
-  return loadReferences(visit, references)
-}
-
-/** The record's name, or its ID if it has none, was deleted, or is hidden from the user. */
-function recordCell(
-  { user }: Visit,
-  { resource_type: type, resource_id: id, event_type: eventType }: EventRow,
-  known: KnownRecords,
-): Content {
-  const resource = resourceOfType(type)
-  const item = findKnownRecord(known, `${type}_id`, id)
-  const text = (resource && item && recordName(resource, item)) ?? html`<code>${shortId(id)}</code>`
-  const hasPage =
-    resource &&
-    canViewResource(user, resource) &&
-    (item || (nameField(resource) === undefined && !eventType.endsWith('.deleted')))
-  const name = hasPage ? html`<a href="/console${resourcePath(resource, id)}">${text}</a>` : text
-  return twoLines(name, capital(resource ? noun(resource) : type))
+/** The record's title, or its ID if it was deleted or is hidden from the user. */
+function recordCell({ resource_type: type, resource_id: id }: EventRow, links: RecordLinks): Html {
+  const name = links.get(id) ?? html`<code title="${id}">${shortId(id)}</code>`
+  return twoLines(name, kindOf(type))
 }
 
 function deliveriesCell(counts: { state: DeliveryState; count: number }[]): Content {

@@ -5,35 +5,13 @@ import { ACCESS_LEVELS } from '../account/api-key-parts.ts'
 import { absoluteTime, counted } from '../format.ts'
 import { icon } from '../icons.ts'
 import { ROLES } from '../layout.ts'
-import type { Visit } from '../page.ts'
 import { label, noun } from '../records/labels.ts'
-import { resourceOfType } from '../records/record-link.ts'
-import { findRecords, loadReferences, recordTitle } from '../records/references.ts'
-import { fieldLabel, resourcePath } from '../records/resources.ts'
+import type { RecordLinks } from '../records/record-link.ts'
+import { fieldLabel } from '../records/resources.ts'
 import { shortId } from '../ui.ts'
 import { MODULE_LABELS, PERMISSION_LABELS } from './access-form.ts'
 
-/** Links to the records of entries, by the ID of the record. */
-export type RecordLinks = Map<string, Html>
-
-/** Links to those of the records that still exist, with their current names. */
-export async function loadRecordLinks(visit: Visit, entries: AuditEntry[]): Promise<RecordLinks> {
-  const links: RecordLinks = new Map()
-  for (const [type, some] of Map.groupBy(entries, ({ target }) => target.type)) {
-    const resource = resourceOfType(type)
-    if (!resource) continue
-    const ids = new Set(some.map(({ target }) => target.id))
-    const items = await findRecords(visit, resource, [...ids])
-    const known = await loadReferences(visit, items)
-    for (const item of items) {
-      const path = `/console${resourcePath(resource, item.id)}`
-      links.set(item.id, html`<a href="${path}">“${recordTitle(resource, item, known)}”</a>`)
-    }
-  }
-  return links
-}
-
-/** For example `Updated the task “Call Ada”`. */
+/** For example `Updated the task Call Ada`. */
 export function describe(entry: AuditEntry, links: RecordLinks): Content {
   const { action, target, isEvent } = entry
   if (!isEvent) return (DESCRIBERS[action] ?? describeByName)(entry)
@@ -148,11 +126,11 @@ const VERBS: Record<string, string> = {
   bulk_job_cancelled: 'Cancelled a bulk job of',
 }
 
-/** For example `Revoked the API key “CI”` for `api_key.revoked`. */
+/** For example `Revoked the API key CI` for `api_key.revoked`. */
 const describeByName: Describer = (entry) => {
   const [noun = '', verb = ''] = entry.action.split('.')
   const action = VERBS[verb] ?? `${label(verb)}${verb.includes('_') ? ':' : ''}`
-  return html`${action} ${NOUNS[noun] ?? noun.replaceAll('_', ' ')} “${targetLink(entry)}”`
+  return html`${action} ${NOUNS[noun] ?? noun.replaceAll('_', ' ')} ${targetLink(entry)}`
 }
 
 const FIELD_LABELS: Record<string, string> = {

@@ -21,8 +21,19 @@ import {
 } from '../page.ts'
 import { parseId, toListPage, withQuery } from '../query.ts'
 import { label } from '../records/labels.ts'
-import { buttonLink, card, empty, NO_VALUE, pager, table, timeElement, twoLines } from '../ui.ts'
-import { changes, describe, loadRecordLinks, type RecordLinks } from './audit-entry.ts'
+import { loadRecordLinks } from '../records/record-link.ts'
+import {
+  buttonLink,
+  card,
+  empty,
+  NO_VALUE,
+  pager,
+  shortId,
+  table,
+  timeElement,
+  twoLines,
+} from '../ui.ts'
+import { changes, describe } from './audit-entry.ts'
 import { auditLogCsv, auditLogNdjson } from './audit-log-file.ts'
 
 export const auditLogRoutes: Route[] = [
@@ -68,9 +79,7 @@ async function auditLogPage(visit: Visit): Promise<ConsolePage> {
       ${card(
         'Entries',
         [
-          entries.length === 0
-            ? noEntries(query)
-            : entriesTable(entries, visit, await loadRecordLinks(visit, entries)),
+          entries.length === 0 ? noEntries(query) : await entriesTable(visit, entries),
           entries.length > 0 &&
             pager({
               previous: hasNewer ? pagePath({ after: entries[0]?.id }) : undefined,
@@ -177,7 +186,11 @@ function noEntries(query: URLSearchParams): Html {
   )
 }
 
-function entriesTable(entries: AuditEntry[], { now }: Visit, links: RecordLinks): Html {
+async function entriesTable(visit: Visit, entries: AuditEntry[]): Promise<Html> {
+  const links = await loadRecordLinks(
+    visit,
+    entries.map(({ target }) => target),
+  )
   const rows = entries.map((entry) => ({
     id: `entry-${entry.id}`,
     cells: [
@@ -185,7 +198,7 @@ function entriesTable(entries: AuditEntry[], { now }: Visit, links: RecordLinks)
       twoLines(entry.userName, entry.apiKey && `API key ${entry.apiKey.name}`),
       origin(entry),
       twoLines(
-        timeElement(entry.createdAt, now),
+        timeElement(entry.createdAt, visit.now),
         html`<span class="nowrap">${absoluteTime(entry.createdAt)}</span>`,
       ),
     ],
@@ -200,12 +213,10 @@ function origin(entry: AuditEntry): Content {
     : twoLines(html`<span class="mono">${entry.ip}</span>`, requestLink(entry))
 }
 
-const SHOWN_CHARACTERS = 8
-
 /** A request with an API key links to the request log, and the change of a record to its event. */
 function requestLink({ id, requestId, apiKey, isEvent, createdAt }: AuditEntry): Content {
   if (requestId === null) return false
-  const text = html`<code title="${requestId}">${requestId.slice(0, SHOWN_CHARACTERS)}</code>`
+  const text = html`<code title="${requestId}">${shortId(requestId)}</code>`
   const path = withQuery('/requests', { range: '30d', request: requestId, at: String(createdAt) })
   const link = apiKey ? html`<a href="/console${path}">${text}</a>` : text
   const event = html` · <a href="/console/events/${id}">Event</a>`

@@ -17,7 +17,14 @@ import {
   recordTitle,
   titleFields,
 } from './references.ts'
-import { fieldLabel, type Item, nameField, recordFields, resourcePath } from './resources.ts'
+import {
+  fieldLabel,
+  type Item,
+  nameField,
+  recordFields,
+  recordLink,
+  resourcePath,
+} from './resources.ts'
 import { canSelect, SELECTION_FORM, selectionBox } from './selection.ts'
 
 export interface ListTable {
@@ -45,7 +52,7 @@ export function recordTable(list: ListTable, items: Item[]): Html {
     return {
       cells: [
         ...(isSelectable ? [selectionBox(item.id, title)] : []),
-        html`<a class="clip" href="/console${resourcePath(resource, item.id)}">${title}</a>`,
+        recordLink(resource, item.id, title, 'clip'),
         ...fields.map(([field, schema]) => cell(field, schema, item[field], { ...context, item })),
         ...(hasFile ? [fileLink(list, item)] : []),
       ],

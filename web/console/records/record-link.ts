@@ -1,13 +1,12 @@
-/** Links to records from the pages of requests, events and deliveries. */
-import { StatusError } from '../../../errors.ts'
+/** Links to records from the pages of requests, events, deliveries and changes. */
 import { type Resource, resources } from '../../../generated/resources.ts'
 import { type Html, html } from '../../shared/html.ts'
 import { capital } from '../format.ts'
 import type { Visit } from '../page.ts'
 import { shortId } from '../ui.ts'
 import { label, noun } from './labels.ts'
-import { findRecord, loadReferences, recordTitle } from './references.ts'
-import { canViewResource, type Item, resourcePath } from './resources.ts'
+import { findRecords, loadReferences, recordTitle } from './references.ts'
+import { canViewResource, recordLink } from './resources.ts'
 
 /** A record as events name it, for example `job_application`. */
 export interface RecordReference {
@@ -18,31 +17,40 @@ export interface RecordReference {
 export const resourceOfType = (type: string): Resource | undefined =>
   resources.find((resource) => resource.type === type)
 
-/** Names the record, and links to it and to its events. No name if the record was deleted, or if the
- *  user may not view it. */
-export async function recordLink(visit: Visit, reference: RecordReference): Promise<Html> {
-  const { type, id } = reference
-  const resource = resourceOfType(type)
-  const kind = resource ? capital(noun(resource)) : label(type)
-  const events = html`<a href="/console/events?id=${id}">All its events</a>`
-  if (!resource || !canViewResource(visit.user, resource))
-    return html`${kind} <code title="${id}">${shortId(id)}</code> · ${events}`
-  const item = await findViewable(visit, resource, id)
-  if (!item) return html`${kind} <code title="${id}">${shortId(id)}</code>, deleted · ${events}`
-  const title = recordTitle(resource, item, await loadReferences(visit, [item]))
-  return html`${kind} <a href="/console${resourcePath(resource, id)}">${title}</a> · ${events}`
+/** Links with the current titles of records, by ID. */
+export type RecordLinks = Map<string, Html>
+
+/** Links to those of the records that still exist and that the user may view. */
+export async function loadRecordLinks(
+  visit: Visit,
+  references: RecordReference[],
+): Promise<RecordLinks> {
+  const links: RecordLinks = new Map()
+  for (const [type, some] of Map.groupBy(references, (reference) => reference.type)) {
+    const resource = resourceOfType(type)
+    if (!resource || !canViewResource(visit.user, resource)) continue
+    const items = await findRecords(visit, resource, new Set(some.map(({ id }) => id)))
+    const known = await loadReferences(visit, items)
+    for (const item of items)
+      links.set(item.id, recordLink(resource, item.id, recordTitle(resource, item, known)))
+  }
+  return links
 }
 
-/** Undefined also for an export or import of payments, if the user may not view payments. */
-export async function findViewable(
-  visit: Visit,
-  resource: Resource,
-  id: string,
-): Promise<Item | undefined> {
-  try {
-    return await findRecord(visit, resource, id)
-  } catch (error) {
-    if (error instanceof StatusError && error.status === 403) return undefined
-    throw error
-  }
+/** For example `Job application`. */
+export function kindOf(type: string): string {
+  const resource = resourceOfType(type)
+  return resource ? capital(noun(resource)) : label(type)
+}
+
+/** Names the record, and links to it and to its events. No name if the record was deleted, or if the
+ *  user may not view it. */
+export async function recordFact(visit: Visit, reference: RecordReference): Promise<Html> {
+  const { type, id } = reference
+  const resource = resourceOfType(type)
+  const link = (await loadRecordLinks(visit, [reference])).get(id)
+  const isDeleted = !link && resource && canViewResource(visit.user, resource)
+  const name = link ?? html`<code title="${id}">${shortId(id)}</code>`
+  return html`${kindOf(type)} ${name}${isDeleted && ', deleted'} ·
+    <a href="/console/events?id=${id}">All its events</a>`
 }

@@ -37,6 +37,7 @@ import {
   type Item,
   recordCrumbs,
   recordFields,
+  recordLink,
   referencedResource,
   resourcePath,
 } from './resources.ts'
@@ -195,13 +196,9 @@ async function relatedTable(
       !shownFields.includes(name),
   )
   const labels = columns.map(([name]) => fieldLabel(name))
-  const link = (item: Item): Html => {
-    const path = resourcePath(other, item.id)
-    return html`<a href="/console${path}">${recordTitle(other, item, known)}</a>`
-  }
   const rows = items.map((item) => ({
     cells: [
-      link(item),
+      recordLink(other, item.id, recordTitle(other, item, known)),
       ...columns.map(([name, schema]) => cell(name, schema, item[name], context)),
     ],
   }))

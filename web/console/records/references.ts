@@ -16,8 +16,8 @@ import {
   type Item,
   nameField,
   recordFields,
+  recordLink,
   referencedResource,
-  resourcePath,
 } from './resources.ts'
 
 /** Loaded records that the user can view, by type and ID: `participant 0193…`. */
@@ -34,6 +34,20 @@ export async function findRecord(
     return (await visit.call(get, { path: { [idParameter]: id } })) as Item
   } catch (error) {
     if (error instanceof StatusError && error.status === 404) return undefined
+    throw error
+  }
+}
+
+/** Undefined also for an export or import of payments, if the user may not view payments. */
+export async function findViewable(
+  visit: Visit,
+  resource: Resource,
+  id: string,
+): Promise<Item | undefined> {
+  try {
+    return await findRecord(visit, resource, id)
+  } catch (error) {
+    if (error instanceof StatusError && error.status === 403) return undefined
     throw error
   }
 }
@@ -72,7 +86,7 @@ export async function loadReferences(
   }
   const known: KnownRecords = new Map()
   for (const [resource, ids] of wanted)
-    for (const item of await findRecords(visit, resource, [...ids]))
+    for (const item of await findRecords(visit, resource, ids))
       known.set(keyOf(resource, item.id), { resource, item })
   return known
 }
@@ -80,20 +94,20 @@ export async function loadReferences(
 /** The API reads larger pages one at a time. */
 const MAX_PAGE = 25
 
-/** Those of the records that exist, in no order. */
+/** Those of the records that exist and that the user may view, in no order. */
 export async function findRecords(
   visit: Visit,
   resource: Resource,
-  ids: string[],
+  ids: ReadonlySet<string>,
 ): Promise<Item[]> {
   const { filters }: OperationRow = operations[resource.operations.list]
   const items: (Item | undefined)[] = []
   if ('id' in filters)
-    for (const batch of inBatches(ids, MAX_PAGE)) {
+    for (const batch of inBatches([...ids], MAX_PAGE)) {
       const query = { 'filter[id]': batch, 'page[size]': batch.length }
       items.push(...(await listRecords(visit, resource, query)).data)
     }
-  else for (const id of ids) items.push(await findRecord(visit, resource, id))
+  else for (const id of ids) items.push(await findViewable(visit, resource, id))
   return items.filter((item) => item !== undefined)
 }
 
@@ -111,7 +125,7 @@ export function referenceLink(known: KnownRecords, name: string, id: string): Ht
   if (!resource || !item)
     return html`<span class="muted" title="${id}">Hidden ${resource ? noun(resource) : 'record'}</span>`
   const text = recordName(resource, item) ?? html`<code>${shortId(id)}</code>`
-  return html`<a href="/console${resourcePath(resource, id)}">${text}</a>`
+  return recordLink(resource, id, text)
 }
 
 /** The fields that name a record: its name, or else the fields required on creation, or else its first

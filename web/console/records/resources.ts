@@ -2,6 +2,7 @@
 import { type Resource, resources } from '../../../generated/resources.ts'
 import type { User } from '../../../records/users.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
+import { type Content, type Html, html } from '../../shared/html.ts'
 import { type Access, type ConsolePage, hasPermission } from '../page.ts'
 import { label, plural } from './labels.ts'
 
@@ -99,6 +100,11 @@ export function resourcePath(
   action?: 'edit' | 'delete' | 'file',
 ): string {
   return ['/records', slug, id, action].filter(Boolean).join('/')
+}
+
+export function recordLink(resource: Resource, id: string, content: Content, style = ''): Html {
+  const path = `/console${resourcePath(resource, id)}`
+  return html`<a${style && html` class="${style}"`} href="${path}">${content}</a>`
 }
 
 export function recordCrumbs(

@@ -17,7 +17,14 @@ import { canViewExported } from './export-file.ts'
 import { errorText, noun, option, plural } from './labels.ts'
 import { convertQuery, filterParameter, normalizeQuery, queryValue } from './list-query.ts'
 import { listRecords, loadReferences, recordTitle } from './references.ts'
-import { canExport, canPerform, type Item, recordCrumbs, resourcePath } from './resources.ts'
+import {
+  canExport,
+  canPerform,
+  type Item,
+  recordCrumbs,
+  recordLink,
+  resourcePath,
+} from './resources.ts'
 
 export const SELECTION_FORM = 'selection'
 const ID_FILTER = filterParameter('id')
@@ -125,7 +132,7 @@ function selectionPage(
   const ids = items.map(({ id }) => id).join(',')
   const status = resource.record.properties?.status
   const rows = items.map((item) => ({
-    cells: [recordLink(resource, item.id, titles), status && option(item.status, status)],
+    cells: [titleLink(resource, item.id, titles), status && option(item.status, status)],
   }))
   return formPage(
     { title, crumbs },
@@ -139,9 +146,8 @@ function selectionPage(
   )
 }
 
-function recordLink(resource: Resource, id: string, titles: Selection['titles']): Html {
-  const title = titles.get(id) ?? shortId(id)
-  return html`<a class="clip" href="/console${resourcePath(resource, id)}">${title}</a>`
+function titleLink(resource: Resource, id: string, titles: Selection['titles']): Html {
+  return recordLink(resource, id, titles.get(id) ?? shortId(id), 'clip')
 }
 
 const nounFor = (resource: Resource, count: number): string =>
@@ -247,7 +253,7 @@ function report(
 ): PageResult {
   const refused = ids.flatMap((id, index) => {
     const reason = refusals[index]
-    return reason === undefined ? [] : [{ cells: [recordLink(resource, id, titles), reason] }]
+    return reason === undefined ? [] : [{ cells: [titleLink(resource, id, titles), reason] }]
   })
   if (refused.length === 0) return redirect(back, `${nounFor(resource, ids.length)} ${done}.`)
   const columns = [{ label: 'Not changed', isText: true }, 'Reason']

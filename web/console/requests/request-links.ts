@@ -7,7 +7,7 @@ import { type Content, type Html, html } from '../../shared/html.ts'
 import { isJson } from '../json-block.ts'
 import type { Visit } from '../page.ts'
 import { parseId } from '../query.ts'
-import { recordLink } from '../records/record-link.ts'
+import { recordFact } from '../records/record-link.ts'
 import { type Fact, shortId } from '../ui.ts'
 import { lookUpOperation } from './request-row.ts'
 
@@ -56,7 +56,7 @@ const PAGES: Record<string, { name: string; path(id: string): string }> = {
 
 async function targetFact(visit: Visit, { parameter, id }: Target): Promise<Fact> {
   const resource = resources.find(({ idParameter }) => idParameter === parameter)
-  if (resource) return ['Record', await recordLink(visit, { type: resource.type, id })]
+  if (resource) return ['Record', await recordFact(visit, { type: resource.type, id })]
   const page = PAGES[parameter]
   return page !== undefined && [page.name, idLink(page.path(id), id)]
 }

@@ -2,16 +2,15 @@
 import { resources } from '../../../generated/resources.ts'
 import { findAccountKey } from '../../../records/api-keys.ts'
 import { findBulkJob } from '../../../records/bulk-jobs.ts'
-import { type Delivery, findDelivery } from '../../../records/deliveries.ts'
-import { findEvent } from '../../../records/events.ts'
+import { type Delivery, findDelivery, listDeliveriesOfEvent } from '../../../records/deliveries.ts'
+import { findEventRow } from '../../../records/events.ts'
 import { findByRequestId, findRequest } from '../../../records/request-log.ts'
 import { findUser } from '../../../records/users.ts'
 import { findWebhook, findWebhookNames, webhookName } from '../../../records/webhooks.ts'
 import { absoluteTime, capital } from '../format.ts'
 import { isOwner, isOwnerOrAdmin, type Visit } from '../page.ts'
 import { noun } from '../records/labels.ts'
-import { findViewable } from '../records/record-link.ts'
-import { recordName } from '../records/references.ts'
+import { findViewable, recordName } from '../records/references.ts'
 import { canViewResource, resourcePath } from '../records/resources.ts'
 import { requestTitle } from '../requests/request.ts'
 import { BULK_KINDS } from '../webhooks/bulk-kinds.ts'
@@ -63,10 +62,9 @@ const MAX_DELIVERIES = 8
 /** The delivery with this ID, or the event with this ID and its deliveries. */
 const findDeliveries: LookUp = async ({ scope }, id) => {
   const delivery = await findDelivery(scope, id)
-  const event = delivery ? undefined : await findEvent(scope, id)
-  const ids = event?.delivery_ids?.slice(0, MAX_DELIVERIES) ?? []
-  const ofEvent = await Promise.all(ids.map((deliveryId) => findDelivery(scope, deliveryId)))
-  const deliveries = [delivery, ...ofEvent].filter((one) => one !== undefined)
+  const event = delivery ? undefined : await findEventRow(scope, id)
+  const ofEvent = event ? await listDeliveriesOfEvent(scope, id, MAX_DELIVERIES) : []
+  const deliveries = delivery ? [delivery] : ofEvent
   const names = await findWebhookNames(
     scope,
     deliveries.map(({ webhookId }) => webhookId),
