@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { assertReadable } from '../browser.ts'
 import { type Body, eventsAbout, newParticipant, newPayment } from '../handlers/new-records.ts'
 import type { Client } from '../helpers.ts'
-import { newSite, SCREENS } from './site.ts'
+import { newSite, openFilters, SCREENS } from './site.ts'
 import type { BrowserVisit } from './visitors.ts'
 
 describe('records in a browser', () => {
@@ -120,6 +120,45 @@ describe('records in a browser', () => {
     expect(troubles).toEqual([])
   })
 
+  it('chooses no result of an earlier text, and opens no list over the errors', async () => {
+    const account = await site.app.newAccount()
+    const client = site.app.as(account)
+    await newParticipant(client, { full_name: 'Grace Hopper' })
+    await newParticipant(client, { full_name: 'Grace Kelly' })
+    await using visited = await site.visit('/records/payments/new', { person: account })
+    const { page, troubles } = visited
+    await page.getByRole('button', { name: 'Create payment' }).last().click()
+    await page.getByText('Participant is required.').waitFor()
+    const participant = page.getByRole('combobox', { name: 'Participant' })
+    expect(await participant.evaluate('document.activeElement.name')).toBe('participant_id')
+    const list = page.getByRole('listbox', { name: 'Participants' })
+    const options = list.getByRole('option')
+    await participant.press('ArrowDown')
+    await options.nth(1).waitFor()
+    expect(await list.getByRole('option', { selected: true }).count()).toBe(0)
+
+    // The first search ends after the user has typed on, and before the next search begins.
+    await page.route(/ask:find/, async (route) => {
+      await page.evaluate("document.activeElement.value = 'grace h'")
+      await route.continue()
+    })
+    const response = page.waitForResponse(/ask:find/)
+    await participant.pressSequentially('grace')
+    await (await response).finished()
+    await options.nth(1).waitFor()
+    expect(await list.getByRole('option', { selected: true }).count()).toBe(0)
+    await participant.press('Enter')
+    expect(await participant.inputValue()).toBe('grace h')
+    await page.unroute(/ask:find/)
+    await participant.press('End')
+    await participant.pressSequentially('o')
+    await page.getByRole('option', { name: 'Grace Hopper', selected: true }).waitFor()
+    await participant.press('Enter')
+    await page.getByRole('button', { name: 'Change Participant: Grace Hopper' }).waitFor()
+    // The 422 above is intended.
+    expect(troubles).toEqual([expect.stringContaining('422')])
+  })
+
   it.each(SCREENS)(
     'filters, changes and exports payments by keyboard at $viewport.width',
     async (screen) => {
@@ -131,11 +170,14 @@ describe('records in a browser', () => {
       await using visited = await site.visit('/records/payments', { person: account, ...screen })
       const { page, troubles } = visited
       const participant = page.getByRole('combobox', { name: 'Participant' })
+      expect(await participant.isVisible()).toBe(screen.viewport.width > 640)
+      await openFilters(page)
       await participant.pressSequentially('grace')
       await page.getByRole('option', { name: 'Grace Hopper', selected: true }).waitFor()
       await participant.press('Enter')
       await page.getByText('2 payments').waitFor()
       await page.getByRole('link', { name: 'Remove the filter Participant: Grace' }).waitFor()
+      expect(await page.locator('.fold > summary').textContent()).toBe('Filters 1')
 
       const rows = page.getByRole('checkbox', { name: 'Select Grace Hopper' })
       await rows.first().press('Space')

@@ -1,5 +1,5 @@
 /** One service and one browser for all tests of a file. */
-import type { Browser } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { type AppOptions, sharedApp, type TestApp } from '../helpers.ts'
 import { sharedBrowser } from '../shared-browser.ts'
 import { type BrowserVisit, type VisitOptions, visit } from './visitors.ts'
@@ -15,6 +15,12 @@ export interface Site {
   browser: Browser
   /** Opens a path below /console. Without `person`, as a guest. */
   visit(path: string, options?: VisitOptions): Promise<BrowserVisit>
+}
+
+/** Shows the filters of a list, which narrow screens fold. */
+export async function openFilters(page: Page): Promise<void> {
+  const button = page.locator('.fold > summary')
+  if (await button.isVisible()) await button.press('Enter')
 }
 
 /** The service and the browser start before the tests of the file, and stop after them. */

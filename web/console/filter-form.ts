@@ -1,6 +1,7 @@
 /** The form above a list, with the filters of the list. */
 import { DAY_MS, HOUR_MS } from '../../records/time-units.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
+import { type Errors, hasErrors } from './form-fields.ts'
 import { button, buttonLink, hiddenInput } from './ui.ts'
 
 interface MoreFilters {
@@ -20,8 +21,12 @@ interface FilterForm {
   /** The path of the list, below /console. */
   to: string
   fields: Content
-  /** The path that "Clear filters" leads to, below /console. False if no filter is set. */
-  clear: string | false
+  /** The number of filters that are set. */
+  usedCount: number
+  /** The path that "Clear filters" leads to, below /console. */
+  clear: string
+  /** Fields that are marked, by name: then the filters are not folded. */
+  errors?: Errors
   /** Further parameters of the query, by name. */
   hidden?: Record<string, string>
   /** Fields that can be collapsed. */
@@ -30,19 +35,33 @@ interface FilterForm {
   attributes?: Content
 }
 
+/** On narrow screens, one button shows and hides the fields: see .fold in client/media.css. */
 export function filterForm(options: FilterForm): Html {
-  const { to, fields, clear, hidden = {}, more, presets, attributes } = options
+  const {
+    to,
+    fields,
+    usedCount,
+    clear,
+    errors = {},
+    hidden = {},
+    more,
+    presets,
+    attributes,
+  } = options
   return html`<form class="filters" method="get" action="/console${to}" novalidate${attributes}>
     ${Object.entries(hidden).map(([name, value]) => hiddenInput(name, value))}
-    <div class="filter-row">
-      ${fields}
-      <div class="actions">
-        ${button('Filter')}
-        ${clear !== false && buttonLink(clear, 'Clear filters', 'quiet')}
+    <details class="fold"${hasErrors(errors) && html` open`}>
+      <summary class="button">Filters${usedCount > 0 && html` <b>${usedCount}</b>`}</summary>
+      <div class="filter-row">
+        ${fields}
+        <div class="actions">
+          ${button('Filter')}
+          ${usedCount > 0 && buttonLink(clear, 'Clear filters', 'quiet')}
+        </div>
       </div>
-    </div>
-    ${more && moreFilters(more)}
-    ${presets && presetLinks(presets)}
+      ${more && moreFilters(more)}
+      ${presets && presetLinks(presets)}
+    </details>
   </form>`
 }
 

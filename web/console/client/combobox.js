@@ -3,6 +3,9 @@
 
 const listOf = (input) => document.getElementById(input.getAttribute('aria-controls'))
 const optionsOf = (input) => [...listOf(input).children]
+/** Whether the options are the results for the typed text: a response can arrive while the user types
+ *  on. */
+const isCurrent = (input) => listOf(input).dataset.text === input.value.trim()
 /** The search of the console, whose results are the content of its dialog or page. */
 const isSearch = (input) => input.form.role === 'search'
 const activeOf = (input) => optionsOf(input).find(({ ariaSelected }) => ariaSelected === 'true')
@@ -20,9 +23,15 @@ function setOpen(input, isOpen) {
   if (!isOpen) activate(input)
 }
 
+/** Asks for the results of the typed text, which open the list when they arrive. */
+function load(input) {
+  if (!isSearch(input)) input.dispatchEvent(new Event('open'))
+}
+
 function move(input, step) {
-  setOpen(input, true)
   const options = optionsOf(input)
+  if (options.length === 0) return load(input)
+  setOpen(input, true)
   const from = options.indexOf(activeOf(input))
   const next = from === -1 && step < 0 ? options.length - 1 : from + step
   activate(input, options.at(next % options.length))
@@ -60,10 +69,19 @@ document.addEventListener('mousedown', (event) => {
   if (event.target.closest('[role="option"]')) event.preventDefault()
 })
 
+document.addEventListener('click', ({ target }) => {
+  if (target.role === 'combobox') load(target)
+})
+
+export function closeLists() {
+  for (const input of document.querySelectorAll('[role="combobox"]')) setOpen(input, false)
+}
+
 document.addEventListener('htmx:after:swap', () => {
-  for (const input of document.querySelectorAll('[role="combobox"]')) {
-    setOpen(input, input === document.activeElement)
-    // An empty text asks for nothing, so Enter must choose nothing.
-    if (input === document.activeElement && input.value !== '') activate(input, optionsOf(input)[0])
-  }
+  closeLists()
+  const input = document.activeElement
+  if (input.role !== 'combobox' || !isCurrent(input)) return
+  setOpen(input, true)
+  // An empty text asks for nothing, so Enter must choose nothing.
+  if (input.value !== '') activate(input, optionsOf(input)[0])
 })

@@ -22,6 +22,7 @@ function showKeys() {
 function focusListSearch() {
   const input = document.querySelector(LIST_SEARCH)
   if (!input) return openSearch()
+  input.closest('details').open = true
   input.focus()
   input.select()
 }

@@ -1,6 +1,7 @@
 /** Sends forms that change something. If a request fails, the page and its input stay, and the user
  *  learns whether the change may have been made. Without JavaScript, the browser sends the forms. */
 import { announce, closeAnnouncement } from './announce.js'
+import { closeLists } from './combobox.js'
 
 const TIMEOUT_MS = 60_000
 
@@ -93,6 +94,8 @@ function show(form, page) {
     scrollTo(0, 0)
   }
   if (hadFocus) focusIn(after)
+  // Open lists would cover the errors.
+  closeLists()
   if (notice) announce(notice.classList.contains('bad') ? 'bad' : 'ok', notice.textContent)
 }
 

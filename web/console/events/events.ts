@@ -102,7 +102,9 @@ function filters({ now }: Visit, { input, errors }: EventQuery): Html {
       time('since', timeLabel('From')),
       time('until', timeLabel('Until')),
     ],
-    clear: Object.keys(input).length > 0 && '/events',
+    usedCount: Object.keys(input).length,
+    clear: '/events',
+    errors,
     presets: { now, to: (from) => eventsPath(input, { since: toLinkTime(from), until: '' }) },
   })
 }

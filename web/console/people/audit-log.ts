@@ -152,7 +152,8 @@ async function filters({ query, scope, now }: Visit): Promise<Html> {
       select('kind', 'About', 'Everything', toChoices(KINDS)),
       select('verb', 'Change', 'Any', toChoices(VERB_LABELS)),
     ],
-    clear: Object.keys(input).length > 0 && '/audit-log',
+    usedCount: Object.keys(input).length,
+    clear: '/audit-log',
     presets: {
       now,
       to: (from) => withQuery('/audit-log', { ...input, from: toLinkTime(from), until: '' }),

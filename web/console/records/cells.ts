@@ -83,13 +83,17 @@ function inlineValue(
   { known, item }: ValueContext,
 ): Content {
   if (referencedResource(name)) return referenceLink(known, name, String(value))
-  if (isState(name, schema)) return pill(TONES[String(value)] ?? 'quiet', option(value))
+  if (isState(name, schema)) return statePill(value)
   if (schema.enum) return option(value, schema)
   if (typeof value === 'boolean') return value ? 'Yes' : 'No'
   const amount = amountOf(schema, value, item)
   if (amount !== undefined) return amount
   if (typeof value === 'number') return name.startsWith('byte') ? bytes(value) : count(value)
   return html`<span class="clip">${toText(value)}</span>`
+}
+
+export function statePill(state: unknown): Html {
+  return pill(TONES[String(state)] ?? 'quiet', option(state))
 }
 
 /** States have a colour. Other enums, such as currencies, do not. */

@@ -4,9 +4,9 @@ import { type Content, type Html, html } from '../../shared/html.ts'
 import { type FieldOptions, labelledField } from '../form-fields.ts'
 import { count } from '../format.ts'
 import { replace } from '../htmx.ts'
-import { pill } from '../ui.ts'
+import { statePill } from './cells.ts'
 import { elementId } from './form-parts.ts'
-import { noun, option, plural } from './labels.ts'
+import { noun, plural } from './labels.ts'
 import { distinguishingText, recordName, type SearchResult } from './references.ts'
 import type { Item } from './resources.ts'
 
@@ -26,7 +26,7 @@ export function combobox(options: Combobox): Html {
   const foundId = `found-${elementId(name)}`
   const searchWhileTyping = replace(foundId, {
     ...search,
-    trigger: 'input changed delay:150ms, focus',
+    trigger: 'input changed delay:150ms, open',
   })
   return labelledField(
     options,
@@ -66,7 +66,8 @@ function searchResults({ resource, result, choose }: Combobox, listId: string): 
   )
   const isHidden = items.length === 0 && html` hidden`
   const more = total - items.length
-  return html`<div role="listbox" id="${listId}" aria-label="${plural(resource)}"${isHidden}>
+  const text = result && html` data-text="${result.text}"`
+  return html`<div role="listbox" id="${listId}" aria-label="${plural(resource)}"${text}${isHidden}>
       ${options}
     </div>
     ${result && items.length === 0 && html`<p>No matching ${noun(resource)} found.</p>`}
@@ -74,5 +75,5 @@ function searchResults({ resource, result, choose }: Combobox, listId: string): 
 }
 
 export function statusPill(item: Record<string, unknown>): Content {
-  return typeof item.status === 'string' && pill('quiet', option(item.status))
+  return typeof item.status === 'string' && statePill(item.status)
 }

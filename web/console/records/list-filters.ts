@@ -62,7 +62,9 @@ export function recordFilters(context: FilterContext): Html {
     to: resourcePath(resource),
     hidden: size === '' ? {} : { 'page[size]': size },
     fields: [...visible.map((filter) => filterField(filter, context)), sortField(resource, pairs)],
-    clear: Object.keys(filtersIn(pairs)).length > 0 && resourcePath(resource),
+    usedCount: Object.keys(filtersIn(pairs)).length,
+    clear: resourcePath(resource),
+    errors,
     more: collapsed.length > 0 && {
       title: `${title}${usedCount > 0 ? ` (${usedCount} used)` : ''}`,
       isOpen: collapsed.some(({ name }) => filterParameter(name) in errors),

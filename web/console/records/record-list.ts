@@ -80,7 +80,7 @@ async function searchPage(visit: Visit, resource: Resource, name: string): Promi
   const text = visit.query.get(filterParameter(name)) ?? ''
   const { user, now } = visit
   const context = { user, now, resource, available: [...resource.filters], pairs: [] }
-  const suggestions = await suggestFilterRecords(visit, { [name]: text.trim() })
+  const suggestions = await suggestFilterRecords(visit, { [name]: text })
   return {
     title: plural(resource),
     body: recordFilters({ ...context, known: new Map(), errors: {}, suggestions }),

@@ -180,6 +180,8 @@ export function recordName(resource: Resource, item: Item): string | undefined {
 
 export interface SearchResult {
   resource: Resource
+  /** What the user typed, without spaces around it. */
+  text: string
   items: Item[]
   /** The number of matches, which can exceed `items`. */
   total: number
@@ -197,10 +199,11 @@ export const MAX_COMPARED_NAMES = 100
 export async function searchRecords(
   visit: Visit,
   resource: Resource,
-  text: string,
+  typed: string,
   others: Record<string, string>,
 ): Promise<SearchResult> {
   const { filters }: OperationRow = operations[resource.operations.list]
+  const text = typed.trim()
   const related = Object.entries(others).filter(([name, id]) => name in filters && isUuid(id))
   const canSearch = 'search' in filters
   const query = {
@@ -211,11 +214,11 @@ export async function searchRecords(
     'page[size]': canSearch ? MAX_CHOICES : MAX_COMPARED_NAMES,
   }
   const { data, meta } = await listRecords(visit, resource, query)
-  if (canSearch) return { resource, items: data, total: meta.total }
+  if (canSearch) return { resource, text, items: data, total: meta.total }
   const matching = data.filter((item) =>
     (recordName(resource, item) ?? item.id).toLowerCase().includes(text.toLowerCase()),
   )
-  return { resource, items: matching.slice(0, MAX_CHOICES), total: matching.length }
+  return { resource, text, items: matching.slice(0, MAX_CHOICES), total: matching.length }
 }
 
 /** Tells `item` apart from others with the same name: the first text besides the name. Without such a

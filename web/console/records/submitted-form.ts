@@ -176,7 +176,7 @@ async function searchFor(
   const others = Object.fromEntries(
     references.filter((one) => one !== field).map((one) => [one.name, draft.get(one.path) ?? '']),
   )
-  const text = (draft.get(path) ?? '').trim()
+  const text = draft.get(path) ?? ''
   return { path, result: await searchRecords(visit, resource, text, others) }
 }
 

@@ -31,7 +31,9 @@ export async function requestFilters({ scope }: Visit, query: RequestQuery): Pro
       selectFilter(query, 'method', 'Method', METHODS),
       selectFilter(query, 'key', 'API key', keys),
     ],
-    clear: conditions.some((name) => input[name]) && clearedPath(input),
+    usedCount: conditions.filter((name) => input[name]).length,
+    clear: clearedPath(input),
+    errors,
     more: {
       isOpen: MORE_FILTERS.some((name) => input[name] || errors[name]),
       fields: [

@@ -40,7 +40,7 @@ export function searchForm({ text, matches, note }: SearchState): Html {
       <button class="button">Search</button>
     </form>
     <div id="${RESULTS_ID}">
-      <div role="listbox" id="${RESULTS_ID}-list" aria-label="Results"${matches.length === 0 && html` hidden`}>
+      <div role="listbox" id="${RESULTS_ID}-list" aria-label="Results" data-text="${text}"${matches.length === 0 && html` hidden`}>
         ${matches.map(option)}
       </div>
       <p class="muted" role="status">${note}</p>

@@ -180,7 +180,9 @@ function filters({ now }: Visit, { id }: Webhook, { input, errors }: LogQuery): 
       textField({ ...field('id', 'Delivery or event ID'), maxLength: 100 }),
       input.job && textField({ ...field('job', 'Bulk job ID'), maxLength: 100 }),
     ],
-    clear: Object.keys(input).some((name) => name !== 'state') && logPath(id, hidden),
+    usedCount: Object.keys(input).filter((name) => name !== 'state').length,
+    clear: logPath(id, hidden),
+    errors,
     presets: { now, to: (from) => logPath(id, input, { since: toLinkTime(from), until: '' }) },
   })
 }
