@@ -1,11 +1,13 @@
 /** Looks for damaged pages in the background, and notes them in `db.storage`. */
+
 import type { Logger } from 'pino'
 import { findChecksumFailures, findDamagedTable } from '../records/database/damage.ts'
 import type { Db } from '../records/database/open.ts'
+import { DAY_MS } from '../records/time-units.ts'
 import { type BackgroundWork, repeat } from '../runtime/run-loop.ts'
 
 /** On SQLite, a check reads the whole file. On PostgreSQL, it reads one row. */
-const EVERY_MS = { sqlite: 24 * 60 * 60_000, postgres: 10_000 }
+const EVERY_MS = { sqlite: DAY_MS, postgres: 10_000 }
 /** The file is checked after the start, so that it does not delay the start. */
 const FIRST_AFTER_MS = { sqlite: 10_000, postgres: 0 }
 

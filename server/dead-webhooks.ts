@@ -1,13 +1,14 @@
 /** Disables dead webhooks in the background: webhooks whose attempts have all failed for days. */
+
 import type { Logger } from 'pino'
 import type { Db } from '../records/database/open.ts'
 import { disableDeadWebhook, listDeadWebhooks } from '../records/dead-webhooks.ts'
 import type { DeletionTime } from '../records/deletion-time.ts'
+import { DAY_MS } from '../records/time-units.ts'
 import { type BackgroundWork, repeat } from '../runtime/run-loop.ts'
 import type { ServerClock } from './clock.ts'
 
 const INTERVAL_MS = 60_000
-const DAY_MS = 86_400_000
 
 interface Options {
   db: Db

@@ -1,7 +1,7 @@
 /** Keeps the request log small. Each node counts by itself, in memory. */
+import { DAY_MS } from '../records/time-units.ts'
 
 const REPEAT_MS = 60_000
-const DAY_MS = 24 * 60 * 60_000
 const MAX_REMEMBERED_KEYS = 10_000
 
 /** Finds requests with 429 that follow a stored request with 429 of the same API key within a

@@ -1,4 +1,5 @@
 /** The session cookie and the user it belongs to. */
+
 import type { Context } from 'koa'
 import { hashOfToken, startSession } from '../../auth/session.ts'
 import type { Db } from '../../records/database/open.ts'
@@ -9,6 +10,7 @@ import {
   type SignedIn,
   updateLastSeen,
 } from '../../records/sessions.ts'
+import { DAY_MS } from '../../records/time-units.ts'
 import type { User } from '../../records/users.ts'
 import type { ConsoleServices } from './services.ts'
 
@@ -16,7 +18,7 @@ import type { ConsoleServices } from './services.ts'
 export const hasTls = ({ baseUrl }: ConsoleServices['config']): boolean =>
   baseUrl.startsWith('https:')
 
-const COOKIE_LIFETIME_MS = 30 * 86_400_000
+const COOKIE_LIFETIME_MS = 30 * DAY_MS
 
 export interface Sessions {
   /** The signed-in user. Undefined for guests. Also stores the time of this request in the session,

@@ -1,6 +1,8 @@
 /** The time zone in which a request shows and reads times. Times without a zone, such as those of
  *  `<input type="datetime-local">`, are in this zone. */
+
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { DAY_MS } from '../../records/time-units.ts'
 import { RecentMap } from '../../runtime/recent-map.ts'
 
 const current = new AsyncLocalStorage<string>()
@@ -71,8 +73,6 @@ export function fromWallClock(text: string): number {
   const [before, after] = [asUtc - offsetAt(asUtc - DAY_MS), asUtc - offsetAt(asUtc + DAY_MS)]
   return [before, after].find((epochMs) => epochMs + offsetAt(epochMs) === asUtc) ?? before
 }
-
-const DAY_MS = 86_400_000
 
 /** `CET`, `UTC`, `GMT-5`. The name of the current zone at a time. */
 export function zoneName(epochMs: number): string {
