@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander'
 import { Refused } from '../errors.ts'
 import { eventTypes } from '../generated/events.ts'
-import type { Db } from '../records/database/open.ts'
+import type { BulkSelection } from '../records/bulk-jobs.ts'
 import { accountTransaction, type WriteScope } from '../records/database/scope.ts'
 import { findDelivery } from '../records/deliveries.ts'
 import {
@@ -21,8 +21,9 @@ import {
   startOrPreview,
 } from './bulk.ts'
 import { databaseCommand } from './commands.ts'
+import type { CommandDatabase } from './installation.ts'
 import { lookUpAccount, lookUpDeliveryAccount, lookUpWebhookAccount } from './lookup.ts'
-import { parseList, UsageError } from './shell.ts'
+import { type Output, parseList, UsageError } from './shell.ts'
 
 export const retry = databaseCommand({
   name: 'retry',
@@ -113,11 +114,20 @@ function assertSelection({ webhook, account }: Selection): void {
     throw new UsageError("use one of the options '--webhook <id>' and '--account <account>'")
 }
 
-/** The account of the deliveries. */
-async function findSelectedAccount(db: Db, { webhook, account = '' }: Selection): Promise<string> {
-  return webhook === undefined
-    ? (await lookUpAccount(db, account)).id
-    : lookUpWebhookAccount(db, webhook)
+type Select = (webhook: string | null, types: string[] | null, now: Date) => BulkSelection
+
+/** Starts the job, or counts its deliveries. */
+async function retryAll(
+  { db, now }: Pick<CommandDatabase, 'db' | 'now'>,
+  options: BulkOptions & Selection,
+  select: Select,
+): Promise<Output> {
+  const { webhook = null, account = '', type = null } = options
+  const accountId =
+    webhook === null
+      ? (await lookUpAccount(db, account)).id
+      : await lookUpWebhookAccount(db, webhook)
+  return startOrPreview({ db, accountId, now }, select(webhook, type, now()), options)
 }
 
 export const retryFailed = databaseCommand({
@@ -140,12 +150,10 @@ export const retryFailed = databaseCommand({
     assertSelection(options)
     assertPeriod(options)
   },
-  async run({ db, now }, options: RetryFailedOptions) {
-    const { webhook = null, type = null } = options
-    const accountId = await findSelectedAccount(db, options)
-    const selection = selectFailedDeliveries(webhook, type, options, now())
-    return startOrPreview({ db, accountId, now }, selection, options)
-  },
+  run: (context, options: RetryFailedOptions) =>
+    retryAll(context, options, (webhook, types, now) =>
+      selectFailedDeliveries(webhook, types, options, now),
+    ),
 })
 
 export const retryWaiting = databaseCommand({
@@ -161,12 +169,8 @@ export const retryWaiting = databaseCommand({
     'muster deliveries retry-waiting --account ID --type participant.created --rate 100',
   ],
   check: assertSelection,
-  async run({ db, now }, options: BulkOptions & Selection) {
-    const { webhook = null, type = null } = options
-    const accountId = await findSelectedAccount(db, options)
-    const selection = selectWaitingDeliveries(webhook, type, now())
-    return startOrPreview({ db, accountId, now }, selection, options)
-  },
+  run: (context, options: BulkOptions & Selection) =>
+    retryAll(context, options, selectWaitingDeliveries),
 })
 
 export const cancel = databaseCommand({

@@ -1,19 +1,11 @@
-import { assertFound, throwConflict } from '../errors.ts'
-import { countSelected } from '../records/bulk-batches.ts'
-import { type PublicBulkJob, toPublicBulkJob } from '../records/bulk-jobs.ts'
-import { findWebhook } from '../records/webhooks.ts'
+import type { PublicBulkJob } from '../records/bulk-jobs.ts'
 import { selectWaitingDeliveries } from '../webhooks/bulk.ts'
-import { startJob } from '../webhooks/webhook-changes.ts'
+import { startJobByApi } from '../webhooks/webhook-changes.ts'
 import type { Call } from './call.ts'
 
-export async function retryWaitingDeliveries(
+export function retryWaitingDeliveries(
   call: Call<'retryWaitingDeliveries'>,
 ): Promise<PublicBulkJob> {
-  const { scope, path, body, caller, now } = call
-  const webhook = await findWebhook(scope, path.webhook)
-  assertFound(webhook, 'webhook')
-  const selection = selectWaitingDeliveries(webhook.id, body.event_types ?? null, now)
-  const total = await countSelected(scope, selection)
-  const fields = { selection, rate: body.rate, total, createdBy: caller.userId }
-  return toPublicBulkJob(scope, await startJob(call, webhook, fields).catch(throwConflict))
+  const { body, now } = call
+  return startJobByApi(call, ({ id }) => selectWaitingDeliveries(id, body.event_types ?? null, now))
 }

@@ -1,15 +1,19 @@
 /** Changes of webhooks and deliveries with their entries in the audit log, for the API and the
  *  console. Those that take an ID return undefined if the record does not exist. */
-import { type FieldErrors, InvalidInput, Refused } from '../errors.ts'
+import { assertFound, type FieldErrors, InvalidInput, Refused, throwConflict } from '../errors.ts'
 import { readAccountName } from '../records/accounts.ts'
 import { type AuditTarget, changesBetween } from '../records/audit-log.ts'
+import { countSelected } from '../records/bulk-batches.ts'
 import {
   type BulkJob,
+  type BulkSelection,
   cancelBulkJob,
   insertBulkJob,
   type NewBulkJob,
+  type PublicBulkJob,
   pauseBulkJob,
   resumeBulkJob,
+  toPublicBulkJob,
 } from '../records/bulk-jobs.ts'
 import type { WriteScope } from '../records/database/scope.ts'
 import type { Delivery } from '../records/deliveries.ts'
@@ -247,6 +251,28 @@ export async function startJob(
   const details = { bulk_job_id: created.id, total: job.total, rate: job.rate }
   await audit(scope, `webhook.${created.kind}_started`, webhookTarget(webhook), details)
   return created
+}
+
+/** A request of the API to start a job of a webhook. */
+interface JobCall extends Change {
+  path: { webhook: string }
+  body: { rate: number }
+  caller: { userId: string }
+}
+
+/** Throws 404 without the webhook, and 409 while it is not enabled, deliveries are paused, or such a
+ *  job is unfinished. */
+export async function startJobByApi(
+  call: JobCall,
+  select: (webhook: Webhook) => BulkSelection,
+): Promise<PublicBulkJob> {
+  const { scope, path, body, caller } = call
+  const webhook = await findWebhook(scope, path.webhook)
+  assertFound(webhook, 'webhook')
+  const selection = select(webhook)
+  const total = await countSelected(scope, selection)
+  const job = { selection, rate: body.rate, total, createdBy: caller.userId }
+  return toPublicBulkJob(scope, await startJob(call, webhook, job).catch(throwConflict))
 }
 
 const JOB_COMMANDS = {
