@@ -19,7 +19,11 @@ const TEXTS: Record<number, Text> = {
     'Request from another site',
     'Another site sent this request, so nothing was done. Open the console and try again.',
   ],
-  404: ['Page not found', 'This page does not exist, or you don’t have access.'],
+  404: [
+    'Page not found',
+    'This page does not exist, or you don’t have access. The search finds records, events and ' +
+      'keys by their name or ID.',
+  ],
   413: ['Form too large', 'The form is too large or has too many fields.'],
   429: [
     'Too many forms',

@@ -8,6 +8,7 @@ import { icon } from './icons.ts'
 import { hrefOf, type NavigationBadge, type NavigationItem, navigation } from './navigation.ts'
 import type { ConsolePage } from './page.ts'
 import { SEARCH_PATH, searchDialog } from './search/form.ts'
+import { buttonLink } from './ui.ts'
 
 export const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
@@ -208,6 +209,10 @@ export function errorPage(status: number, title: string, text: Content): Console
     title,
     status,
     isNarrow: true,
-    body: html`<p>${text}</p><p><a href="/console">Back to the overview</a></p>`,
+    body: html`<p>${text}</p>
+      <p class="actions">
+        ${buttonLink('', 'Back to the overview')}
+        ${status === 404 && buttonLink(SEARCH_PATH, 'Search')}
+      </p>`,
   }
 }

@@ -78,7 +78,8 @@ async function applicationsCard(
     const title = canViewNames ? application.participant : 'Application'
     return [
       twoLines(recordLink(applications, application.id, title), application.job),
-      application.screening_outcome && option(application.screening_outcome),
+      application.screening_outcome &&
+        html`<span class="nowrap">${option(application.screening_outcome)}</span>`,
       when(application.created_at, now),
     ]
   })

@@ -30,9 +30,9 @@ import {
   attemptBars,
   attemptSeries,
   healthPill,
-  isInTrouble,
   limitedCount,
   succeededShare,
+  urgencyOf,
 } from './webhooks/health.ts'
 import { findUnreadableSecrets } from './webhooks/unreadable-secrets.ts'
 
@@ -174,11 +174,12 @@ function attemptsCard({ user }: Visit, rows: WebhookRow[]): Html {
   )
 }
 
-/** Webhooks in trouble come first, then the ones with the largest share of failed attempts. */
 function webhooksCard(rows: WebhookRow[]): Content {
   if (rows.length === 0) return false
+  const urgency = ({ health, isSecretUnreadable }: WebhookRow): number =>
+    urgencyOf(health, isSecretUnreadable)
   const tableRows = rows
-    .toSorted((one, other) => urgencyOf(other) - urgencyOf(one))
+    .toSorted((one, other) => urgency(other) - urgency(one))
     .slice(0, MAX_WEBHOOKS)
     .map((row) => ({ cells: webhookCells(row) }))
   const columns = [
@@ -189,13 +190,6 @@ function webhooksCard(rows: WebhookRow[]): Content {
     numberColumn('Failed'),
   ]
   return card('Webhooks', table('Webhooks', columns, tableRows))
-}
-
-/** The share of failed attempts, plus 1 for a webhook in trouble. */
-function urgencyOf({ health, isSecretUnreadable }: WebhookRow): number {
-  const { succeeded, failed } = health.lastDay
-  const failedShare = failed / Math.max(1, succeeded + failed)
-  return Number(isSecretUnreadable || isInTrouble(health)) + failedShare
 }
 
 function webhookCells({ webhook, health, isSecretUnreadable }: WebhookRow): Content[] {

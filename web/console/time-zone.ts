@@ -1,6 +1,8 @@
 /** The time zone of the user: the one that they chose, or else the one that their browser has
  *  detected. Both are cookies, as the theme is, so that the first page has the right times. */
+
 import type { Context } from 'koa'
+import { DAY_MS } from '../../records/time-units.ts'
 import { type Html, html } from '../shared/html.ts'
 import { currentZone, parseZone } from '../shared/zone.ts'
 import { selectField } from './form-fields.ts'
@@ -11,7 +13,7 @@ import { hiddenInput } from './ui.ts'
 const CHOSEN_COOKIE = 'muster-zone'
 /** Written by client/console.js. */
 const DETECTED_COOKIE = 'muster-detected-zone'
-const YEAR_MS = 365 * 86_400_000
+export const YEAR_MS = 365 * DAY_MS
 
 /** A form with times has this field, so that its times keep their meaning if the zone changes
  *  before it is sent. */
@@ -31,7 +33,9 @@ function detectedZone(ctx: Context): string {
   return parseZone(ctx.cookies.get(DETECTED_COOKIE)) ?? 'UTC'
 }
 
-/** An empty zone is the detected one. */
+/** Any other text stands for the detected zone. */
+const DETECTED = 'detected'
+
 export function chooseZone({ form, ctx }: GuestVisit): void {
   ctx.cookies.set(CHOSEN_COOKIE, parseZone(form.get('zone')) ?? null, {
     httpOnly: true,
@@ -48,7 +52,7 @@ export function zoneSwitch(ctx: Context): Html | undefined {
   const label = `Times: ${zoneTitle()}`
   const action = `Change to ${isUtc ? zoneTitle(detected) : 'UTC'}`
   return html`<form class="zone" method="post" action="/console/time-zone">
-    ${hiddenInput('zone', isUtc ? '' : 'UTC')}
+    ${hiddenInput('zone', isUtc ? DETECTED : 'UTC')}
     <button class="clip" title="${action}" aria-label="${label}. ${action}.">${label}</button>
   </form>`
 }
@@ -56,12 +60,15 @@ export function zoneSwitch(ctx: Context): Html | undefined {
 export function zoneField(ctx: Context): Html {
   return selectField({
     name: 'zone',
-    label: 'Time zone of this browser',
-    none: `Detected: ${zoneTitle(detectedZone(ctx))}`,
-    value: parseZone(ctx.cookies.get(CHOSEN_COOKIE)) ?? '',
-    choices: ['UTC', ...Intl.supportedValuesOf('timeZone')].map((value) => ({
-      value,
-      label: zoneTitle(value),
-    })),
+    label: 'Time zone',
+    isRequired: true,
+    value: parseZone(ctx.cookies.get(CHOSEN_COOKIE)) ?? DETECTED,
+    choices: [
+      { value: DETECTED, label: `Detected: ${zoneTitle(detectedZone(ctx))}` },
+      ...['UTC', ...Intl.supportedValuesOf('timeZone')].map((value) => ({
+        value,
+        label: zoneTitle(value),
+      })),
+    ],
   })
 }

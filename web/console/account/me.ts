@@ -106,11 +106,10 @@ async function mePage(visit: Visit, errors: Errors = {}): Promise<ConsolePage> {
         ]),
       ),
       await sessionsCard(visit),
-      card('Theme', themeForm(visit)),
-      card(
-        'Time zone',
-        form({ to: '/time-zone', submit: 'Apply', style: '' }, zoneField(visit.ctx)),
-      ),
+      card('This browser', [
+        themeForm(visit),
+        form({ to: '/time-zone', submit: 'Change time zone', style: '' }, zoneField(visit.ctx)),
+      ]),
       card('Your access', facts(accessFacts(visit))),
     ],
   }
@@ -118,10 +117,10 @@ async function mePage(visit: Visit, errors: Errors = {}): Promise<ConsolePage> {
 
 function themeForm({ ctx }: Visit): Html {
   return form(
-    { to: '/theme', submit: 'Apply', style: '' },
+    { to: '/theme', submit: 'Change theme', style: '' },
     selectField({
       name: 'theme',
-      label: 'Theme of this browser',
+      label: 'Theme',
       value: parseTheme(ctx.cookies.get('muster-theme')),
       isRequired: true,
       choices: themes.map((value) => ({ value, label: capital(value) })),

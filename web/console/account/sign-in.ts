@@ -28,7 +28,7 @@ import {
   type Route,
 } from '../page.ts'
 import { refererPath, toConsolePath } from '../return-path.ts'
-import { chooseZone } from '../time-zone.ts'
+import { chooseZone, YEAR_MS } from '../time-zone.ts'
 import { hiddenInput, note } from '../ui.ts'
 import { emailField } from './user-fields.ts'
 
@@ -45,7 +45,6 @@ export const signInRoutes: Route[] = [
   }),
 ]
 
-const YEAR_MS = 365 * 86_400_000
 const DEVICE_COOKIE = 'muster-device'
 
 /** One text for unknown, deactivated and invited users and for wrong passwords.

@@ -196,7 +196,7 @@ async function entriesTable(visit: Visit, entries: AuditEntry[]): Promise<Html> 
     id: `entry-${entry.id}`,
     cells: [
       twoLines(describe(entry, links), changes(entry)),
-      twoLines(entry.userName, entry.apiKey && `API key ${entry.apiKey.name}`),
+      twoLines(entry.userName, entry.apiKey && `API key ${entry.apiKey.name}`, 'who'),
       origin(entry),
       twoLines(
         timeElement(entry.createdAt, visit.now),

@@ -1,9 +1,9 @@
 /** The list of users. Only the Account Owner sees it. */
 import { modules, type Permission } from '../../../records/users.ts'
-import { type Html, html } from '../../shared/html.ts'
+import { type Content, type Html, html } from '../../shared/html.ts'
 import { ROLES } from '../layout.ts'
 import { type ConsolePage, getFromStandby, isOwner, type Route, type Visit } from '../page.ts'
-import { buttonLink, card, empty, NO_VALUE, table, twoLines } from '../ui.ts'
+import { buttonLink, card, empty, table, twoLines } from '../ui.ts'
 import { formatGrants, PERMISSION_LABELS, SHORT_MODULE_LABELS } from './access-form.ts'
 import { listPeople, type Person, personStatus } from './person.ts'
 
@@ -39,13 +39,17 @@ function peopleTable(people: Person[], now: Date): Html {
   const rows = people.map((person) => ({
     cells: [
       twoLines(html`<a href="/console/people/${person.id}">${person.fullName}</a>`, person.email),
-      ROLES[person.role],
+      twoLines(ROLES[person.role], manages(person)),
       personStatus(person, now),
-      formatGrants(person) || NO_VALUE,
       ...modules.map((module) => permissionCell(person.permissions[module])),
     ],
   }))
-  return table('People', ['Name', 'Role', 'Status', 'Manages', ...moduleLabels], rows)
+  return table('People', ['Name', 'Role', 'Status', ...moduleLabels], rows)
+}
+
+function manages(person: Person): Content {
+  const granted = formatGrants(person)
+  return granted !== '' && `Manages ${granted}`
 }
 
 function permissionCell(permission: Permission): Html {

@@ -55,7 +55,7 @@ export function trafficStats(traffic: Traffic, bucketMs: number): Html {
 
 function requestRate({ requests, buckets }: Traffic, bucketMs: number): string {
   const rate = requests / ((buckets.length * bucketMs) / MINUTE_MS)
-  if (rate < 0.1) return 'less than 0.1'
+  if (rate < 0.1) return '<\u00a00.1'
   return count(rate < 10 ? Math.round(rate * 10) / 10 : Math.round(rate))
 }
 

@@ -57,10 +57,13 @@ export function isInTrouble({ state, isDisabledByService }: WebhookHealth): bool
   return state === 'failing' || isDisabledByService
 }
 
-/** The webhooks with the lowest rank come first in the list. */
-export function troubleRank(health: WebhookHealth | undefined): number {
-  if (health && isInTrouble(health)) return 0
-  return health?.state === 'degraded' ? 1 : 2
+/** Lists show webhooks in trouble first, then degraded ones. Among these, the ones with the largest
+ *  share of failed attempts come first. */
+export function urgencyOf(health: WebhookHealth, isSecretUnreadable: boolean): number {
+  const { succeeded, failed } = health.lastDay
+  const failedShare = failed / Math.max(1, succeeded + failed)
+  if (isSecretUnreadable || isInTrouble(health)) return 4 + failedShare
+  return (health.state === 'degraded' ? 2 : 0) + failedShare
 }
 
 /** The alert on the page of a webhook that is failing or disabled. Without an alert, the element is

@@ -1,4 +1,5 @@
 /** The settings of a webhook, and the actions on it: test, enable, disable, delete. */
+import type { WebhookHealth } from '../../../records/reports/webhook-health.ts'
 import { findUser } from '../../../records/users.ts'
 import { readableUrl, type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { removeWebhook, sendTestEvent, switchWebhook } from '../../../webhooks/webhook-changes.ts'
@@ -55,7 +56,7 @@ async function settingsPage(visit: Visit): Promise<ConsolePage> {
       configuration(webhook, creator?.fullName ?? 'the CLI', visit.now),
       canManage && buttonLink(editPath(webhook), 'Edit'),
     ),
-    canManage && card('Actions', webhookActions(webhook)),
+    canManage && card('Actions', webhookActions(webhook, health)),
   ])
 }
 
@@ -75,7 +76,7 @@ function configuration(webhook: Webhook, creator: string, now: Date): Html {
   ])
 }
 
-function webhookActions(webhook: Webhook): Html {
+function webhookActions(webhook: Webhook, { undelivered }: WebhookHealth): Html {
   const { id, enabled, format, hasNextSecret } = webhook
   const to = `/webhooks/${id}`
   const secretText = hasNextSecret
@@ -84,49 +85,43 @@ function webhookActions(webhook: Webhook): Html {
   return actionRows([
     format === 'event' &&
       actionRow({
-        title: 'Signing secret',
         text: secretText,
         control: buttonLink(`${to}/secret`, 'Signing secret'),
       }),
     enabled && [
       format === 'event' &&
         actionRow({
-          title: 'Send missed events',
           text: 'Send events that this webhook never received, for example while it was disabled.',
           control: buttonLink(`${to}/send-missed`, 'Send missed events'),
         }),
       actionRow({
-        title: 'Retry failed deliveries',
         text: 'Retry every failed delivery in a time range.',
         control: buttonLink(`${to}/retry-failed`, 'Retry failed deliveries'),
       }),
+      undelivered.retrying > 0 &&
+        actionRow({
+          text: 'Make the next attempt of every retrying delivery now, for example after a repair.',
+          control: buttonLink(`${to}/retry-waiting`, 'Retry waiting deliveries'),
+        }),
       actionRow({
-        title: 'Retry waiting deliveries',
-        text: 'Make the next attempt of every retrying delivery now, for example after a repair.',
-        control: buttonLink(`${to}/retry-waiting`, 'Retry waiting deliveries'),
-      }),
-      actionRow({
-        title: 'Disable',
-        text: 'Stops sending until you enable this webhook again.',
+        text: 'Stop sending until you enable this webhook again.',
         control: disableButton(webhook),
       }),
     ],
     !enabled &&
       actionRow({
-        title: 'Enable',
-        text: 'Sends events that happen from then on.',
-        control: actionForm({ to: `${to}/enable`, label: 'Enable' }),
+        text: 'Send events that happen from now on.',
+        control: actionForm({ to: `${to}/enable`, label: 'Enable webhook' }),
       }),
     actionRow({
-      title: 'Delete',
-      text: 'Stops sending for good. Its delivery log is no longer shown.',
+      text: 'Stop sending for good. The delivery log is no longer shown.',
       control: deleteButton(webhook),
     }),
   ])
 }
 
 function disableButton({ id }: Webhook): Html {
-  return confirmButton('Disable …', {
+  return confirmButton('Disable webhook …', {
     title: 'Disable this webhook?',
     text: [
       'Nothing is sent until you enable it again. ',
@@ -139,7 +134,7 @@ function disableButton({ id }: Webhook): Html {
 }
 
 function deleteButton({ id, url }: Webhook): Html {
-  return confirmButton('Delete …', {
+  return confirmButton('Delete webhook …', {
     title: 'Delete this webhook?',
     text: html`Nothing more is sent to <bdi class="mono">${readableUrl(url)}</bdi>. Scheduled retries are
       cancelled and its delivery log is no longer shown. You cannot undo this.`,

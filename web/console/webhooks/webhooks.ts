@@ -29,7 +29,7 @@ import {
   isInTrouble,
   limitedCount,
   succeededShare,
-  troubleRank,
+  urgencyOf,
 } from './health.ts'
 import { findUnreadableSecrets } from './unreadable-secrets.ts'
 
@@ -91,9 +91,11 @@ function webhooksTable(
     numberColumn('p95'),
     numberColumn('Waiting'),
   ]
-  const rank = ({ id }: Webhook): number =>
-    unreadableSecrets.has(id) ? 0 : troubleRank(health.get(id))
-  const sorted = webhooks.toSorted((one, other) => rank(one) - rank(other))
+  const urgency = ({ id }: Webhook): number => {
+    const found = health.get(id)
+    return found ? urgencyOf(found, unreadableSecrets.has(id)) : 0
+  }
+  const sorted = webhooks.toSorted((one, other) => urgency(other) - urgency(one))
   const rows = sorted.map((webhook) => {
     const webhookHealth = health.get(webhook.id)
     return {
