@@ -1,6 +1,5 @@
 /** Events in the console, and the links between events, records, deliveries, keys and users. */
 import { randomUUID } from 'node:crypto'
-import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
 import { disableWebhook } from '../../records/webhooks.ts'
 import { assertReadable } from '../browser.ts'
@@ -8,9 +7,10 @@ import { newPayment } from '../handlers/new-records.ts'
 import { type TestAccount, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
+import { countClicks } from './clicks.ts'
 import { blockIn, mainText, pathOfLink, tableOf, unescapeHtml } from './forms.ts'
 import { newWebhookAdmin } from './hooks.ts'
-import { newSite, SCREENS } from './site.ts'
+import { follow, newSite, openFilters, SCREENS } from './site.ts'
 import { newAccountOwner, newConsoleUser, visitor } from './visitors.ts'
 
 const site = newSite({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
@@ -263,7 +263,7 @@ describe('links', () => {
 
 describe('in a browser', () => {
   it.each(SCREENS)(
-    'a delivery by the ID of its event: two steps at $viewport.width pixels',
+    'a delivery by the ID of its event: two clicks at $viewport.width pixels',
     async (screen) => {
       await using receiver = await startReceiver()
       const admin = await newWebhookAdmin(app)
@@ -272,12 +272,15 @@ describe('in a browser', () => {
       const { id, eventId } = await admin.newest(webhookId, 'delivered')
       await using visited = await site.visit('', { ...screen, person: admin.manager })
       const { page, troubles } = visited
+      const clicks = await countClicks(page)
       await follow(page, 'Events')
       const field = page.getByLabel('Record, event or delivery ID')
       await assertReadable(page, 'the list of events')
+      await openFilters(page)
       await field.fill(eventId ?? '')
       await field.press('Enter')
       await page.getByRole('link', { name: id.slice(-12) }).waitFor()
+      expect(clicks()).toBe(2)
       await assertReadable(page, 'an event')
       await page.getByRole('button', { name: 'Resend' }).press('Enter')
       await page.getByText('Sending now to 1 webhook.').waitFor()
@@ -288,7 +291,7 @@ describe('in a browser', () => {
   )
 
   it.each(SCREENS)(
-    'a failed POST of the last hour: three steps at $viewport.width pixels',
+    'a failed POST of the last hour: three clicks at $viewport.width pixels',
     async (screen) => {
       const account = await app.newAccount()
       const api = app.as(account)
@@ -300,6 +303,7 @@ describe('in a browser', () => {
       })
       await using visited = await site.visit('', { ...screen, person: account })
       const { page, troubles } = visited
+      const clicks = await countClicks(page)
       await follow(page, 'API requests')
       await page.getByRole('link', { name: '1 h', exact: true }).press('Enter')
       await page.waitForURL(/range=1h/)
@@ -308,15 +312,9 @@ describe('in a browser', () => {
       })
       await cause.getByRole('link').last().press('Enter')
       await page.getByRole('heading', { name: 'POST /public/v1/participants' }).waitFor()
+      expect(clicks()).toBe(3)
       await assertReadable(page, 'a request')
       expect(troubles).toEqual([])
     },
   )
 })
-
-/** Follows a link of the menu, which a narrow screen folds. */
-async function follow(page: Page, name: string): Promise<void> {
-  const menu = page.getByRole('button', { name: 'Menu' })
-  if (await menu.isVisible()) await menu.press('Enter')
-  await page.getByRole('link', { name, exact: true }).press('Enter')
-}

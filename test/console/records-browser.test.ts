@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { assertReadable } from '../browser.ts'
 import { type Body, eventsAbout, newParticipant, newPayment } from '../handlers/new-records.ts'
 import type { Client } from '../helpers.ts'
+import { countClicks } from './clicks.ts'
 import { newSite, openFilters, SCREENS } from './site.ts'
 import type { BrowserVisit } from './visitors.ts'
 
@@ -91,9 +92,11 @@ describe('records in a browser', () => {
     await newPayment(client, { currency: 'EUR' })
     const { id } = await newParticipant(client, { full_name: 'Grace Hopper' })
     await newParticipant(client, { full_name: 'Grace Kelly' })
-    const path = '/records/payments/new'
+    const path = '/records/payments'
     await using visited = await site.visit(path, { person: account, ...screen })
     const { page, troubles } = visited
+    const clicks = await countClicks(page)
+    await page.getByRole('link', { name: 'New payment' }).press('Enter')
     const participant = page.getByRole('combobox', { name: 'Participant' })
     await participant.press('Enter')
     await participant.pressSequentially('grace')
@@ -115,6 +118,7 @@ describe('records in a browser', () => {
     await page.getByText('BHD 1,049.900').waitFor()
     await page.getByLabel('Amount').press('Enter')
     await page.getByRole('heading', { name: 'Grace Hopper, BHD 1,049.900' }).waitFor()
+    expect(clicks()).toBe(4)
     const { body } = await client.get('/payments?filter[currency]=BHD')
     expect(body.data).toMatchObject([{ amount_minor: 1_049_900, participant_id: id }])
     expect(troubles).toEqual([])
@@ -143,7 +147,7 @@ describe('records in a browser', () => {
       await route.continue()
     })
     const response = page.waitForResponse(/ask:find/)
-    await participant.pressSequentially('grace')
+    await participant.fill('grace')
     await (await response).finished()
     await options.nth(1).waitFor()
     expect(await list.getByRole('option', { selected: true }).count()).toBe(0)
@@ -169,6 +173,7 @@ describe('records in a browser', () => {
       await newPayment(client)
       await using visited = await site.visit('/records/payments', { person: account, ...screen })
       const { page, troubles } = visited
+      const clicks = await countClicks(page)
       const participant = page.getByRole('combobox', { name: 'Participant' })
       expect(await participant.isVisible()).toBe(screen.viewport.width > 640)
       await openFilters(page)
@@ -195,11 +200,13 @@ describe('records in a browser', () => {
       const { data } = (await client.get('/payments?sort=created_at')).body
       expect(data.map(({ status }: Body) => status)).toEqual(['paid', 'paid', 'pending'])
 
+      const before = clicks()
       await page.getByRole('link', { name: 'Export these' }).press('Enter')
       await page.getByRole('heading', { name: 'Export 2 payments' }).waitFor()
       await assertReadable(page, 'the formats of an export')
       await page.getByRole('button', { name: 'Export as JSON' }).press('Enter')
       await page.getByRole('heading', { name: 'Payments, JSON' }).waitFor()
+      expect(clicks() - before).toBe(2)
       expect(await onlyRecord(client, '/exports')).toMatchObject({
         filters: { participant_id: grace.id },
       })

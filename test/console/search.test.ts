@@ -2,6 +2,7 @@
 import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { assertReadable } from '../browser.ts'
 import { type TestAccount, until } from '../helpers.ts'
+import { countClicks } from './clicks.ts'
 import { unescapeHtml } from './forms.ts'
 import { newSite, SCREENS } from './site.ts'
 import { memberWith, newAccountOwner, type Visitor } from './visitors.ts'
@@ -153,6 +154,7 @@ describe.runIf(inject('database') === 'sqlite')('the search in a browser', () =>
     async (screen) => {
       await using visited = await site.visit('/requests', { person: account, ...screen })
       const { page, troubles } = visited
+      const clicks = await countClicks(page)
       await page.keyboard.press('Control+k')
       await page.keyboard.type('webh')
       const option = page.getByRole('option')
@@ -168,6 +170,7 @@ describe.runIf(inject('database') === 'sqlite')('the search in a browser', () =>
         await page.keyboard.press('ArrowDown')
       await page.keyboard.press('Enter')
       await page.waitForURL(new RegExp(`/deliveries/${ids.delivery}$`))
+      expect(clicks()).toBe(2)
       expect(troubles).toEqual([])
     },
   )

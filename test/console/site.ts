@@ -23,6 +23,13 @@ export async function openFilters(page: Page): Promise<void> {
   if (await button.isVisible()) await button.press('Enter')
 }
 
+/** Follows a link of the menu, which narrow screens fold. */
+export async function follow(page: Page, name: string): Promise<void> {
+  const menu = page.getByRole('button', { name: 'Menu' })
+  if (await menu.isVisible()) await menu.press('Enter')
+  await page.getByRole('link', { name, exact: true }).press('Enter')
+}
+
 /** The service and the browser start before the tests of the file, and stop after them. */
 export function newSite(options?: AppOptions): Site {
   const app = sharedApp(options)
