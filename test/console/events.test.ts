@@ -305,7 +305,7 @@ describe('in a browser', () => {
       const { page, troubles } = visited
       const clicks = await countClicks(page)
       await follow(page, 'API requests')
-      await page.getByRole('link', { name: '1 h', exact: true }).press('Enter')
+      await page.getByRole('button', { name: '1 h', exact: true }).press('Enter')
       await page.waitForURL(/range=1h/)
       const cause = page.getByRole('region', { name: 'Errors by cause' }).getByRole('row', {
         name: /422/,

@@ -3,7 +3,7 @@
 import { operations } from '../../../generated/operations.ts'
 import { listUsers } from '../../../records/users.ts'
 import { shownInInput } from '../../shared/date-time-input.ts'
-import type { Html } from '../../shared/html.ts'
+import { type Html, html } from '../../shared/html.ts'
 import { keyChoices } from '../account/api-key-parts.ts'
 import { filterForm } from '../filter-form.ts'
 import { addChoice, type Choice, selectField, textField } from '../form-fields.ts'
@@ -18,12 +18,16 @@ import {
 } from './request-query.ts'
 import { operationName } from './request-row.ts'
 
+/** The ID of the form. */
+export const FILTER_FORM = 'request-filters'
+
 export async function requestFilters({ scope }: Visit, query: RequestQuery): Promise<Html> {
   const { input, range, errors } = query
   const [users, keys] = await Promise.all([listUsers(scope), keyChoices(scope, input.key)])
   const userChoices = users.map(({ id, fullName }) => ({ value: id, label: fullName }))
   return filterForm({
     to: '/requests',
+    attributes: html` id="${FILTER_FORM}"`,
     hidden: range && { range },
     fields: [
       textFilter(query, 'text', 'Text or record ID', 'search'),

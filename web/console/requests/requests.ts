@@ -22,15 +22,14 @@ import { absoluteTime, bytes, count, counted, zoneTitle } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import { getFromStandby, isOwnerOrAdmin, type PageResult, type Route, type Visit } from '../page.ts'
 import { type ListPage, toListPage } from '../query.ts'
-import { buttonLink, card, empty, note, pager, tabs } from '../ui.ts'
+import { buttonLink, card, empty, note, pager } from '../ui.ts'
 import { errorCauses } from './error-causes.ts'
 import { canViewAllQueries, redactQuery, visibleOperations } from './request-access.ts'
 import { topOperations, trafficChart, trafficStats } from './request-figures.ts'
-import { clearedPath, requestFilters } from './request-filters.ts'
+import { clearedPath, FILTER_FORM, requestFilters } from './request-filters.ts'
 import {
   conditions,
   formatCursor,
-  type RangeName,
   type RequestQuery,
   ranges,
   readRequestQuery,
@@ -51,6 +50,8 @@ const REFRESH_SECONDS = 5
 
 async function requestsPage(visit: Visit): Promise<PageResult> {
   const query = readRequestQuery(visit.query, visit.now)
+  const range = visit.query.get('period')
+  if (range !== null) return { to: requestsPath(query.input, { range, from: '', until: '' }) }
   // The form submits empty fields too. Redirect to a URL without them.
   if ([...visit.query.values()].includes('')) return { to: requestsPath(query.input) }
   const request = await findByChange(visit, query.filter)
@@ -59,12 +60,12 @@ async function requestsPage(visit: Visit): Promise<PageResult> {
   return {
     title: 'API requests',
     lead: `${periodTitle(query)}. Times are in ${zoneTitle()}.`,
-    actions: rangeTabs(query),
     listId: isValid ? 'list' : undefined,
     status: formStatus(query.errors),
     body: [
       !isValid && note('bad', 'Please fix the filters marked below.'),
       await requestFilters(visit, query),
+      rangeButtons(query),
       isValid && (await results(visit, query)),
     ],
   }
@@ -87,15 +88,14 @@ function periodTitle({ range, filter }: RequestQuery): string {
     : `From ${absoluteTime(filter.from)} to ${absoluteTime(filter.until)}`
 }
 
-function rangeTabs({ range, input }: RequestQuery): Html {
-  return tabs(
-    'Period',
-    Object.entries(ranges).map(([name, { label }]) => ({
-      label,
-      to: requestsPath(input, { range: name, from: '', until: '' }),
-      isCurrent: range === (name as RangeName),
-    })),
-  )
+/** Buttons of the filter form, so that they also send the filters that the user has just chosen. They
+ *  follow the form, because the Enter key presses its first button. */
+function rangeButtons({ range }: RequestQuery): Html {
+  const buttons = Object.entries(ranges).map(([name, { label }]) => {
+    const current = range === name && html` aria-current="true"`
+    return html`<button form="${FILTER_FORM}" name="period" value="${name}"${current}>${label}</button>`
+  })
+  return html`<div class="tabs" role="group" aria-label="Period">${buttons}</div>`
 }
 
 /** The figures and the list. Both reload on the first page, if the period has no end. */

@@ -36,7 +36,7 @@ import {
   redirect,
   type Visit,
 } from '../page.ts'
-import { buttonLink, card, empty, hiddenInput, pill, table } from '../ui.ts'
+import { buttonLink, card, hiddenInput, note, pill, table } from '../ui.ts'
 import { loadWebhook } from './webhook.ts'
 
 const PATH = '/notifications'
@@ -75,7 +75,7 @@ async function notificationsPage(
     status: problem === undefined ? formStatus(errors) : 422,
     isNarrow: true,
     body: [
-      card('Recipients', told.length === 0 ? nobody : recipientsTable(told)),
+      told.length === 0 ? nobody : card('Recipients', recipientsTable(told)),
       card('Add a Slack channel', channelForm(visit, errors, problem)),
       card('Your own program', [
         html`<p>
@@ -99,9 +99,9 @@ async function notificationsPage(
   }
 }
 
-const nobody = empty(
-  'No recipients yet',
-  'Without a Slack channel or a webhook, you see an outage only in the console.',
+const nobody = note(
+  'warn',
+  'No recipients yet. Without a Slack channel or a webhook, you see an outage only in the console.',
 )
 
 function recipientsTable(webhooks: Webhook[]): Html {
