@@ -52,9 +52,11 @@ interface FreeQuota {
   ofOthers: number
 }
 
-/** The backlog up to `until`: of each webhook as many attempts as its quota allows, earliest first,
- *  without the deliveries in `skip`. For each webhook, the query reads at most as many rows as the
- *  highest quota and those in `skip`, however long the backlog is. */
+/** The backlog up to `until`: of each webhook as many attempts as its quota allows, without the
+ *  deliveries in `skip`. The earliest attempts of all webhooks come first, then their second ones:
+ *  one lease of the first attempts of the queue is then for many webhooks, whose concurrency limits
+ *  allow only a few each. For each webhook, the query reads at most as many rows as the highest quota
+ *  and those in `skip`, however long the backlog is. */
 export async function listUnqueuedWithinQuota(
   db: Db,
   until: Date,
@@ -111,7 +113,12 @@ export async function listUnqueuedWithinQuota(
     return list(sql)
   }
   const rows = dialect === 'postgres' ? await transaction(db, listByIndex) : await list(db.read)
-  return rows.flatMap(attemptsOfWebhook)
+  const ofWebhooks = rows.map(attemptsOfWebhook)
+  const longest = Math.max(0, ...ofWebhooks.map(({ length }) => length))
+  const rounds = Array.from({ length: longest }, (_, round) =>
+    ofWebhooks.flatMap((attempts) => attempts[round] ?? []),
+  )
+  return rounds.flat()
 }
 
 /** ID of the delivery, number of its finished attempts, time of its next attempt, and ID of its

@@ -27,6 +27,9 @@ export interface Progress {
   cpuMicros: number
   /** Memory of this process. */
   rssBytes: number
+  /** The number of slots in use. */
+  inFlight: number
+  isLeader: boolean
 }
 
 let engine: Engine
@@ -48,11 +51,14 @@ function emitOne(accountId: string, id: string): Promise<void> {
 const calls = {
   progress(): Progress {
     const { user, system } = process.cpuUsage()
+    const { ended, inFlight } = engine.stats()
     return {
-      count: engine.stats().ended.delivered,
+      count: ended.delivered,
       at: sharedNowMs(),
       cpuMicros: user + system,
       rssBytes: process.memoryUsage.rss(),
+      inFlight,
+      isLeader: engine.isLeader(),
     }
   },
   async start(environment: Environment, nameServers?: string[]): Promise<void> {

@@ -67,6 +67,30 @@ test('a hanging endpoint does not delay another', async () => {
   await slowTenant.write((scope) => deleteWebhook(scope, webhookId, new Date()))
 })
 
+test('the queue grows with the number of workers', async () => {
+  await using installation = await newInstallation()
+  const { db } = installation
+  // In embedded mode there is one worker.
+  const workers = db.dialect === 'postgres' ? 2 : 1
+  for (let worker = 0; worker < workers; worker++)
+    await installation.start({ delays: NEVER, timeoutMs: 60_000 })
+  let allHaveLeased = workers === 1
+  await using subscriber = await newSubscriber(withoutAnnouncements(installation), {
+    answers: () => (allHaveLeased ? 'hang' : { afterMs: 50 }),
+  })
+  await subscriber.tenant.emit(6_000)
+  await until('all workers have leased attempts', async () => {
+    allHaveLeased ||= (await db.read('worker_sessions').select('id')).length === workers
+    return allHaveLeased
+  })
+  // Seven eighths of the queue: see queue-quota.test.ts.
+  const quota = workers === 2 ? 3_472 : 2_352
+  await until(`${quota} attempts are in the queue`, async () => {
+    const queued = db.read('deliveries').whereNotNull('queued_at').whereNotNull('next_attempt_at')
+    return (await queued.select('id')).length === quota
+  })
+})
+
 test('background jobs: each runs once, and again after a failure', async () => {
   await using installation = await newInstallation()
   const due = new Set<string>([randomUUID(), randomUUID()])

@@ -38,8 +38,8 @@ describe('queue quota', () => {
   it.each([
     { workers: 0, quota: 2_352 },
     { workers: 1, quota: 2_352 },
-    { workers: 2, quota: 2_912 },
-    { workers: 8, quota: 6_272 },
+    { workers: 2, quota: 3_472 },
+    { workers: 8, quota: 10_192 },
   ])('$workers workers: $quota attempts of the only webhook', ({ workers, quota }) => {
     expect(queueQuota(useOf(new Map(), workers), 'new')).toBe(quota)
   })

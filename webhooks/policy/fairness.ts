@@ -14,9 +14,10 @@ const HOST_SLOTS = 256
  *  process. */
 const NEW_HOST_SLOTS = 16
 
-/** About how many due attempts the queue holds beside those that may be in flight. With half as
- *  many, the queue is sometimes empty before the next refill; more would slow down every lease. */
-const QUEUE_AHEAD = 2_048
+/** For each worker, the queue holds due attempts for all its slots, and as many that wait. It holds
+ *  about this many beside them. With fewer waiting attempts, the queue is sometimes empty before the
+ *  next refill; more would slow down every lease. */
+const QUEUE_AHEAD = 1_408
 /** The parts of the queue for one account and one webhook are never smaller than these. */
 const MIN_ACCOUNT_QUOTA = 16
 const MIN_WEBHOOK_QUOTA = 4
@@ -56,7 +57,7 @@ export interface QueueUse {
 export function queueQuota({ accounts, workers }: QueueUse, accountId: string): number {
   const webhooks = accounts.get(accountId)?.size ?? 1
   const accountCount = accounts.size + (accounts.has(accountId) ? 0 : 1)
-  const queueSize = QUEUE_AHEAD + MAX_IN_FLIGHT * Math.max(1, workers)
+  const queueSize = QUEUE_AHEAD + 2 * MAX_IN_FLIGHT * Math.max(1, workers)
   const equalPart = Math.max(MIN_ACCOUNT_QUOTA, Math.floor(queueSize / accountCount))
   // One account never gets the whole queue, even if no other account has attempts there.
   const accountQuota = Math.min((queueSize * 7) / 8, equalPart)
