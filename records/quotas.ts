@@ -70,7 +70,7 @@ export async function countWriteUse(scope: Scope, now: Date): Promise<WriteUse> 
     scope.sql,
     `select coalesce((select sum(records) from record_counts
         where account_id = ? and list in (${stored.map(() => '?').join(', ')})), 0)
-        + ${others.map((table) => countOf(table)).join(' + ')} as records,
+        ${others.map((table) => `+ ${countOf(table)}`).join(' ')} as records,
       (select count(*) from events where account_id = ? and id >= ?) as events_per_day`,
     [id, ...stored, ...others.map(() => id), id, lowestIdAt(startOfDay(now))],
   )

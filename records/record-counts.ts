@@ -11,6 +11,8 @@ export const countedColumns: Record<string, string> = {
   job_applications: 'status',
   payments: 'status',
   events: 'event_type',
+  exports: 'status',
+  imports: 'status',
 }
 
 /** The number of records in the table with one of the values, as SQL. Without `values`, of all records. */
