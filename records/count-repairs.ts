@@ -34,7 +34,8 @@ export function repairCounts(db: Db, accountId: string): Promise<CountRepair[]> 
 }
 
 async function findDifferences({ accountId, sql }: Scope, table: string): Promise<CountRepair[]> {
-  const column = countedColumns[table]
+  // IDs are stored as text.
+  const column = `cast(${countedColumns[table]} as text)`
   const rows = await select<{ value: string; difference: number }>(
     sql,
     `select value, sum(records) as difference from (

@@ -14,8 +14,9 @@ import { errorCode } from './database/errors.ts'
 import type { Scope } from './database/scope.ts'
 import { type Condition, idIn, select } from './database/statements.ts'
 import { LOWEST_ID } from './ids.ts'
+import { findStoredCount } from './record-counts.ts'
 import { findRow, withStoredIds } from './references.ts'
-import { countList, findStoredCount, findWalk } from './walks.ts'
+import { countList, findWalk } from './walks.ts'
 
 /** How the records of a table are read and listed. */
 export interface Listing<Row, Item> {
@@ -110,7 +111,7 @@ export async function listPage<Row, Item>(
 ): Promise<ListPage<Item>> {
   const { 'page[size]': size, sort: sorts = [] } = query
   const { number, after } = readPageStart(operation, query)
-  const filters = filtersOf(query)
+  const filters = withStoredIds(filtersOf(query))
   const where = await matching(scope, listing, filters)
   const isSynchronised = 'created_from' in operation.filters
   const completeUntil = isSynchronised ? await scope.findCompleteUntil?.() : undefined
@@ -118,7 +119,8 @@ export async function listPage<Row, Item>(
   const walk = await findWalk(scope, list, number > 1 && after === undefined)
   const counting = countList(scope, list, walk)
   const start = after ?? walk?.starts.get(number)
-  const count = start === undefined && number > 1 ? findStoredCount(scope, list) : undefined
+  const count =
+    start === undefined && number > 1 ? findStoredCount(scope, listing.table, filters) : undefined
   const [total, rows] = await Promise.all([
     counting,
     // One row more than the page has: whether there is a next page does not depend on the count,
@@ -299,7 +301,7 @@ export async function* eachBatch<Row extends { id: string }, Item>(
   size: number,
 ): AsyncGenerator<Item[]> {
   const { table, fromRow } = listing
-  const where = await matching(scope, listing, filters)
+  const where = await matching(scope, listing, withStoredIds(filters))
   const text = `select ${table}.* from ${table}
     where ${where.sql} and ${table}.id > ?
     order by ${table}.id
@@ -329,7 +331,7 @@ async function matching<Row, Item>(
   input: Record<string, unknown>,
 ): Promise<Condition> {
   const conditions = await Promise.all(
-    Object.entries(withStoredIds(input)).map(
+    Object.entries(input).map(
       ([name, value]) => filters[name]?.(String(value), scope) ?? columnFilter(table, name, value),
     ),
   )

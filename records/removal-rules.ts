@@ -190,7 +190,8 @@ export const permanentTables: Record<string, string> = {
   held_notices: 'The next message to the Slack channel takes them, an hour after the last one',
   leases: 'One row for each kind of work that one node does for all nodes',
   migrations: 'One row for each migration',
-  record_counts: 'A few rows for each account and kind of record; deleted with the account',
+  record_counts:
+    'A few rows for each account and kind of record, and for each webhook; deleted with these',
   secret_keys: 'The check values of at most two keys',
   webhook_health: 'Deleted with the webhook',
   worker_sessions:

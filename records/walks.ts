@@ -4,7 +4,7 @@ import { RecentMap } from '../runtime/recent-map.ts'
 import type { Position } from './cursor.ts'
 import type { Scope } from './database/scope.ts'
 import { type Condition, select } from './database/statements.ts'
-import { countAtVersion, countedColumns, findVersion, storedCount } from './record-counts.ts'
+import { countAtVersion, findStoredCount, findVersion, hasVersion } from './record-counts.ts'
 
 const MAX_ACCOUNTS = 200
 const MAX_WALKS_PER_ACCOUNT = 10
@@ -52,32 +52,24 @@ export async function findWalk(
   list: List,
   isLater: boolean,
 ): Promise<Walk | undefined> {
-  if (!(list.table in countedColumns)) return undefined
+  const { table, filters } = list
+  if (!hasVersion(table)) return undefined
   const isKnown = (): boolean => accounts.get(scope.accountId)?.get(digestOf(list)) !== undefined
-  const helps = isLater || (findStoredCount(scope, list) === undefined && isKnown())
-  return helps ? walkAt(scope, list, await findVersion(scope, list.table)) : undefined
+  const helps = isLater || (findStoredCount(scope, table, filters) === undefined && isKnown())
+  return helps ? walkAt(scope, list, await findVersion(scope, table)) : undefined
 }
 
 /** The number of records in the list. Remembers it if it had to be counted, and there are more records than on
  *  one page. */
 export async function countList(scope: Scope, list: List, walk: Walk | undefined): Promise<number> {
-  const { table, where, size } = list
-  const stored = findStoredCount(scope, list)
-  if (stored !== undefined)
-    return readTotal(scope, stored, `count_records_${stored.bindings.length}`)
-  if (!(table in countedColumns)) return countRowsIn(scope, table, where)
+  const { table, filters, where, size } = list
+  const stored = findStoredCount(scope, table, filters)
+  if (stored !== undefined) return readTotal(scope, stored)
+  if (!hasVersion(table)) return countRowsIn(scope, table, where)
   if (walk?.total !== undefined) return walk.total
   const { total, version } = await countAtVersion(scope, table, where)
   if (total > size) walkAt(scope, list, version).total = total
   return total
-}
-
-/** The number of records in the list as SQL, if `record_counts` has it: without filters, and for one by the
- *  counted values. */
-export function findStoredCount(scope: Scope, { table, filters }: List): Condition | undefined {
-  const column = countedColumns[table]
-  if (column === undefined || Object.keys(filters).some((name) => name !== column)) return undefined
-  return storedCount(scope, table, filters[column] as string[] | undefined)
 }
 
 function countRowsIn(scope: Scope, table: string, where: Condition): Promise<number> {
@@ -87,8 +79,7 @@ function countRowsIn(scope: Scope, table: string, where: Condition): Promise<num
 
 async function readTotal(
   { sql }: Scope,
-  { sql: text, bindings }: Condition,
-  name?: string,
+  { sql: text, bindings, name }: Condition & { name?: string },
 ): Promise<number> {
   const [row] = await select<{ total: number }>(sql, text, bindings, name)
   return Number(row?.total)

@@ -1,7 +1,7 @@
 /** What a list reads: no total is counted twice, and no page is skipped twice, while nothing changes. */
 import { expect, test } from 'vitest'
 import { type Client, sharedApp } from '../helpers.ts'
-import { type Body, newParticipant } from './new-records.ts'
+import { type Body, expectSuccess, newParticipant } from './new-records.ts'
 
 const app = sharedApp()
 
@@ -14,11 +14,11 @@ interface Read {
   sql: string[]
 }
 
-async function read(client: Client, query: string): Promise<Read> {
+async function read(client: Client, query: string, path = '/participants'): Promise<Read> {
   const sql: string[] = []
   const collect = (statement: { sql: string }): void => void sql.push(statement.sql)
   app.db.read.on('query', collect)
-  const { body } = await client.get(`/participants?page[size]=2&${query}`)
+  const { body } = await client.get(`${path}?page[size]=2&${query}`)
   app.db.read.off('query', collect)
   return { total: body.meta.total, ids: body.data.map(idOf), sql }
 }
@@ -42,6 +42,37 @@ test.each(['', 'filter[status]=active', 'filter[status]=active,archived'])(
     expect([total, counting(sql)]).toEqual([3, []])
   },
 )
+
+test('the total of deliveries, also of a webhook and of those delivered → read from counts', async () => {
+  const account = await app.newAccount()
+  const client = app.as(account)
+  const body = { url: 'https://example.com/', event_types: ['participant.created'] }
+  const newWebhook = async (): Promise<string> =>
+    (await expectSuccess(client.post('/webhooks', body))).id
+  const [one, other] = [await newWebhook(), await newWebhook()]
+  for (let number = 0; number < 3; number++) await newParticipant(client)
+  const rows = () =>
+    app.db.write('deliveries').where({ account_id: account.accountId, webhook_id: one })
+  await rows().update({ state: 'delivered', next_attempt_at: null })
+  const totalOf = async (query: string): Promise<[total: number, counted: string]> => {
+    const { total, sql } = await read(client, query, '/deliveries')
+    const text = sql.find((one) => /count\(\*\).* from deliveries /s.test(one)) ?? 'none'
+    return [total, /^none$|state <> 'delivered'/.exec(text)?.[0] ?? 'all']
+  }
+  const webhook = `filter[webhook_id]=${one.toUpperCase()}`
+  const delivered = 'filter[state]=delivered'
+  const undelivered = "state <> 'delivered'"
+  expect(await totalOf('')).toEqual([6, 'none'])
+  expect(await totalOf(webhook)).toEqual([3, 'none'])
+  expect(await totalOf(delivered)).toEqual([3, undelivered])
+  expect(await totalOf(`${delivered}&${webhook}`)).toEqual([3, undelivered])
+  expect(await totalOf(`${delivered}&filter[webhook_id]=${other}`)).toEqual([0, undelivered])
+  expect(await totalOf(`${delivered},pending`)).toEqual([6, 'all'])
+  expect(await totalOf(`${delivered}&filter[event_type]=webhook.test`)).toEqual([0, 'all'])
+  const [last] = (await client.get('/deliveries?sort=-id&page[size]=1')).body.data
+  await app.db.write('deliveries').where({ id: last.id }).delete()
+  expect(await totalOf('')).toEqual([5, 'none'])
+})
 
 test('the total of another filter → counted once, and again after a change', async () => {
   const client = await newClientWith(5)

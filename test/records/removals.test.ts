@@ -200,8 +200,11 @@ describe('every hour', () => {
     expect(await runHousekeeping(app, 'hour')).toMatchObject({ webhooks: 1 })
     expect((await idsOf('webhooks')).toSorted()).toEqual([...before, ...stay].toSorted())
     await app.db.write('deliveries').where({ id: deliveryId }).delete()
+    const counts = () => app.db.read('record_counts').where({ value: withDelivery })
+    expect(await counts()).not.toEqual([])
     expect(await runHousekeeping(app, 'hour')).toMatchObject({ webhooks: 1 })
     expect(await idsOf('webhooks')).not.toContain(withDelivery)
+    expect(await counts()).toEqual([])
   })
 
   test('the deletion of a webhook erases its secrets, and its deliveries stay readable', async () => {
