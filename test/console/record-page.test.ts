@@ -48,7 +48,7 @@ describe('the page of a record', () => {
     expect(applied.text).toContain(`<a href="/console/records/jobs/${job.id}">Interpreter</a>`)
     expect(mainText(applied.text)).toMatch(/French\? No extra x/)
     expect(mainText((await visits.get(`/records/jobs/${job.id}`)).text)).toMatch(
-      /Screening questions 2 .*years Years\? Nice to have Equals 5/,
+      /Screening questions 2 .*Years\? Equals 5 Nice to have years/,
     )
     const paid = await visits.get(`/records/payments/${payment.id}`)
     expect(paid.text).toContain(`<a href="/console/records/tasks/${tasks[0].id}">Task 0</a>`)

@@ -1,6 +1,7 @@
 /** Record forms without JavaScript, and the deletion of an export. */
 import { describe, expect, it } from 'vitest'
 import { resources } from '../../generated/resources.ts'
+import { isForPrograms } from '../../web/console/records/resources.ts'
 import { newJob, newParticipant, newTask } from '../handlers/new-records.ts'
 import { sharedApp } from '../helpers.ts'
 import { fieldErrors, mainForm, mainText, submitForm, type Values, withValues } from './forms.ts'
@@ -128,7 +129,7 @@ describe('a form without JavaScript', () => {
   it('shows the filters of the selected resource for an export, and finds records for them', async () => {
     const { client, visits } = await newOwner(app)
     const first = await visits.get('/records/exports/new')
-    expect(mainText(first.text)).toContain('Choose a resource to see its filters.')
+    expect(mainText(first.text)).toContain('Choose the records to see their filters.')
     const options = /name="resource"[^>]*>(.*?)<\/select>/s.exec(first.text)?.[1] ?? ''
     const values = [...options.matchAll(/value="(\w*)"/g)].map(([, value]) => value)
     expect(values).toEqual(['', 'participants', 'tasks', 'jobs', 'job_applications', 'payments'])
@@ -138,7 +139,8 @@ describe('a form without JavaScript', () => {
         resource: slug.replaceAll('-', '_'),
         'ask:refresh': '1',
       })
-      for (const { name } of filters) expect(shown.text).toContain(`name="filters.${name}"`)
+      for (const { name } of filters.filter((filter) => !isForPrograms(filter)))
+        expect(shown.text).toContain(`name="filters.${name}"`)
       expect(withValues(mainForm(shown.text), {})).toMatchObject({ format: 'json' })
     }
     const ada = await newParticipant(client)
@@ -154,7 +156,38 @@ describe('a form without JavaScript', () => {
     expect((await client.get(`/exports/${id}`)).body).toMatchObject({
       resource: 'job_applications',
       filters: { status: 'accepted,rejected' },
+      columns: [],
     })
+  })
+
+  it('offers the columns of the selected resource for an export, all of them at first', async () => {
+    const { client, visits } = await newOwner(app)
+    const first = await visits.get('/records/exports/new?resource=payments')
+    const chosen = (text: string): string[] =>
+      [...text.matchAll(/name="columns" value="(\w+)" checked/g)].map(([, name = '']) => name)
+    expect(chosen(first.text)).toContain('amount_minor')
+    const form = withValues(mainForm(first.text), { columns: ['id', 'status'] })
+    const kept = await visits.post('/records/exports/new', { ...form, 'ask:refresh': '1' })
+    expect(chosen(kept.text)).toEqual(['id', 'status'])
+    const other = { ...withValues(mainForm(kept.text), { resource: 'jobs' }), 'ask:refresh': '1' }
+    expect(chosen((await visits.post('/records/exports/new', other)).text)).toContain('title')
+
+    for (const format of ['csv', 'json'])
+      await createByForm(visits, '/records/exports/new?resource=payments', {
+        columns: ['id', 'status'],
+        format,
+      })
+    const { data } = (await client.get('/exports?sort=created_at')).body
+    expect(data.map(({ columns }: { columns: string[] }) => columns)).toEqual([
+      ['id', 'status'],
+      [],
+    ])
+
+    const wrong = await submitForm(visits, '/records/exports/new?resource=jobs', {
+      columns: 'amount_minor',
+    })
+    expect(wrong.status).toBe(422)
+    expect(fieldErrors(wrong.text).columns).toContain('must be one of id, title,')
   })
 
   it('shows the questions of the selected job, each with the type of its answer', async () => {
@@ -179,7 +212,7 @@ describe('a form without JavaScript', () => {
       'ask:choose': `job_id=${job.id}`,
     })
     expect(mainText(selected.text)).toMatch(
-      /Do you speak French\? optional Must have\..* Years\? optional Nice to have\..* Where\?/,
+      /Do you speak French\? Must have .* Years\? Nice to have Where\? Nice to have/,
     )
     const wrong = await visits.post(
       '/records/job-applications/new',

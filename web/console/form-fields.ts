@@ -46,6 +46,9 @@ export interface FieldOptions {
   /** The errors of all fields of the form. */
   errors?: Errors
   isRequired?: boolean
+  /** Beside the label. Default: `optional`, unless the field is required. */
+  mark?: string
+  placeholder?: string
 }
 
 /** Returns a function that creates the options of a required field. The value of the field is what
@@ -62,7 +65,7 @@ export function typedFields(input: URLSearchParams, errors: Errors) {
 
 /** Label, hint, input and error of a field. IDs connect them for screen readers. */
 export function labelledField(
-  { name, label, hint, errors = {}, isRequired }: FieldOptions,
+  { name, label, hint, errors = {}, isRequired, mark = isRequired ? '' : 'optional' }: FieldOptions,
   input: (attributes: Html) => Html,
 ): Html {
   const id = fieldId(name)
@@ -74,9 +77,9 @@ export function labelledField(
     describedBy !== '' && html` aria-describedby="${describedBy}"`,
     messages && html` aria-invalid="true"`,
   ]
-  const optional = !isRequired && html` <span class="optional">optional</span>`
+  const shownMark = mark !== '' && html` <span class="optional">${mark}</span>`
   return html`<div class="field">
-    <label for="${id}">${label}${optional}</label>
+    <label for="${id}">${label}${shownMark}</label>
     ${hint && html`<p class="hint" id="${id}-hint">${hint}</p>`}
     ${input(html`${attributes}`)}
     ${messages && fieldError(id, messages)}
@@ -96,7 +99,6 @@ export function textField(
     type?: 'text' | 'email' | 'password' | 'url' | 'search' | 'number' | 'datetime-local'
     autocomplete?: string
     maxLength?: number
-    placeholder?: string
   },
 ): Html {
   const { type = 'text', value = '', autocomplete = 'off', maxLength, placeholder } = options

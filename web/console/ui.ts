@@ -23,8 +23,8 @@ export function buttonLink(to: string, label: Content, style: ButtonStyle = ''):
   return html`<a class="button ${style}" href="/console${to}">${label}</a>`
 }
 
-export function copyableId(id: string): Html {
-  return html`<span class="id">${code(id)}${copyButton(id, 'ID')}</span>`
+export function copyableId(id: string, what = 'ID'): Html {
+  return html`<span class="id">${code(id)}${copyButton(id, what)}</span>`
 }
 
 export function copyableShortId(id: string): Html {

@@ -8,6 +8,7 @@ import { amountOf, currencyName, hasCurrencies } from './amounts.ts'
 import { label, option } from './labels.ts'
 import { type KnownRecords, referenceLink } from './references.ts'
 import { referencedResource } from './resources.ts'
+import { inFormOrder, wordingOf } from './wording.ts'
 
 export interface ValueContext {
   now: Date
@@ -57,6 +58,7 @@ export function fullValue(
   if (isEmptyValue(value)) return NO_VALUE
   if (schema.format === 'date-time') return exactTime(String(value), context.now)
   if (name === 'id') return copyableId(String(value))
+  if (name === 'sha256') return copyableId(String(value), 'SHA-256')
   if (hasCurrencies(schema)) return currencyName(String(value))
   if (Array.isArray(value)) return chips(value)
   if (typeof value === 'object')
@@ -148,10 +150,10 @@ export function valueTable(
   values: unknown[],
   context: ValueContext,
 ): Html {
-  const columns = Object.entries(items?.properties ?? {})
+  const columns = inFormOrder(name, Object.entries(items?.properties ?? {}))
   const rows = (values as Record<string, unknown>[]).map((value) => ({
     cells: columns.map(([column, schema]) => fullValue(column, schema, value[column], context)),
   }))
-  const labels = columns.map(([column]) => label(column))
+  const labels = columns.map(([column]) => wordingOf(`${name}.${column}`).label ?? label(column))
   return table(label(name), labels, rows)
 }

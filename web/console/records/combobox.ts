@@ -17,7 +17,7 @@ interface Combobox extends FieldOptions {
   result?: SearchResult
   /** The button that chooses a record. */
   choose(item: Item, attributes: Html, text: Html): Html
-  /** Right of the input. */
+  /** After the input. */
   beside?: Content
 }
 

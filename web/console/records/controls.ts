@@ -28,8 +28,9 @@ import {
   fieldOptions,
   formLabel,
 } from './form-parts.ts'
-import { option } from './labels.ts'
+import { columnLabel, option } from './labels.ts'
 import { canViewResource, isResourceChoice, resourceByOption } from './resources.ts'
+import { wordingOf } from './wording.ts'
 
 export function yesNoControl(field: FormField, context: ControlContext): Html {
   return selectField({
@@ -101,13 +102,18 @@ export function numberControl(field: FormField, context: ControlContext): Html {
 
 /** A field gets a textarea if the contract permits more characters. */
 const MAX_INPUT_CHARACTERS = 500
+/** A textarea for more characters has more lines. */
+const MAX_NOTE_CHARACTERS = 2_000
 
 export function textControl(field: FormField, context: ControlContext): Html {
   const { maxLength, format } = field.schema
   const value = draftValue(field, context)
   // A text input drops line breaks.
   if ((maxLength ?? 0) > MAX_INPUT_CHARACTERS || /[\r\n]/.test(value))
-    return textArea(fieldOptions(field, context))
+    return textArea({
+      ...fieldOptions(field, context),
+      rows: (maxLength ?? 0) > MAX_NOTE_CHARACTERS ? 4 : 2,
+    })
   return textField({ ...fieldOptions(field, context), type: format === 'email' ? 'email' : 'text' })
 }
 
@@ -132,6 +138,8 @@ export function choiceControl(field: FormField, context: ControlContext): Html {
   const isOffered = ({ value: option }: Choice): boolean =>
     !isResourceChoice(field) || canViewOption(context.user, option)
   const choices = addChoice(optionsOf(schema).filter(isOffered), value)
+  const { options: meanings } = wordingOf(field.path)
+  if (meanings) return radioButtons(field, context, { choices, value, meanings })
   const canBeNone =
     schema.nullable || value === '' || (context.isNew && schema.default === undefined)
   const select = selectField({
@@ -149,6 +157,41 @@ export function choiceControl(field: FormField, context: ControlContext): Html {
       Update form
     </button>
   </div>`
+}
+
+function radioButtons(
+  field: FormField,
+  { errors }: ControlContext,
+  {
+    choices,
+    value,
+    meanings,
+  }: { choices: Choice[]; value: string; meanings: Record<string, string> },
+): Html {
+  return choiceField({
+    name: field.path,
+    legend: formLabel(field),
+    choices: choices.map((choice) => ({ ...choice, hint: meanings[choice.value] })),
+    values: [value || (choices[0]?.value ?? '')],
+    errors,
+  })
+}
+
+/** The columns of an export. */
+export function columnsControl(field: FormField, { draft, errors }: ControlContext): Html {
+  const { path, schema } = field
+  const names = (schema.items?.enum ?? []).map(String)
+  if (names.length === 0) return html``
+  const fieldset = choiceField({
+    name: path,
+    legend: formLabel(field),
+    choices: names.map((name) => ({ value: name, label: columnLabel(name) })),
+    values: draft.getAll(path),
+    isMultiple: true,
+    errors,
+  })
+  const shownFor = hiddenInput(kindName(path), draft.get(kindName(path)) ?? '')
+  return html`<div class="export-columns">${shownFor}${fieldset}</div>`
 }
 
 function canViewOption(user: User, value: string): boolean {

@@ -10,6 +10,7 @@ import {
   RESENT_WITH_CHANGES,
 } from '../idempotent-form.ts'
 import { type ConsolePage, type PageResult, redirect, type Visit } from '../page.ts'
+import { card } from '../ui.ts'
 import type { Draft } from './draft.ts'
 import { canViewExported } from './export-file.ts'
 import { schemaFields, writeField } from './fields.ts'
@@ -92,15 +93,18 @@ function renderForm(
     title: `New ${noun(resource)}`,
     isNarrow: true,
     crumbs: recordCrumbs(resource),
-    body: recordForm({
-      ...form,
-      to: `${resourcePath(resource)}/new`,
-      cancel: resourcePath(resource),
-      submit: `Create ${noun(resource)}`,
-      user: visit.user,
-      now: visit.now,
-      isNew: true,
-      hidden: { [FORM_KEY]: formKey(visit, form.problem) },
-    }),
+    body: card(
+      '',
+      recordForm({
+        ...form,
+        to: `${resourcePath(resource)}/new`,
+        cancel: resourcePath(resource),
+        submit: `Create ${noun(resource)}`,
+        user: visit.user,
+        now: visit.now,
+        isNew: true,
+        hidden: { [FORM_KEY]: formKey(visit, form.problem) },
+      }),
+    ),
   }
 }

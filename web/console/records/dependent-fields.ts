@@ -24,13 +24,10 @@ export function resolveDependent(field: FormField, draft: Draft): FormField {
   const option = draft.get(driver?.path ?? '') ?? String(driver?.schema.default)
   const optionSchema = byOption[option] ?? Object.values(byOption)[0] ?? {}
   const isList = optionSchema.type === 'array'
-  const index = driver?.schema.enum?.indexOf(option) ?? -1
   return {
     ...field,
     ...(isList
       ? { kind: 'scalars', schema: optionSchema }
       : { kind: 'scalar', schema: { oneOf: optionSchema.oneOf ?? [optionSchema] } }),
-    // The default comparison explains itself.
-    hint: option === driver?.schema.default ? '' : driver?.schema['x-enum-descriptions']?.[index],
   }
 }

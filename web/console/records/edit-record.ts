@@ -4,6 +4,7 @@ import { StatusError } from '../../../errors.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import type { Content } from '../../shared/html.ts'
 import { type ConsolePage, type PageResult, redirect, type Visit } from '../page.ts'
+import { card } from '../ui.ts'
 import { cell, toText, type ValueContext } from './cells.ts'
 import { copyField, type Draft, isInForm, serializeField } from './draft.ts'
 import type { FormField } from './field.ts'
@@ -146,21 +147,26 @@ function renderForm(
     title: `Edit ${title}`,
     isNarrow: true,
     crumbs: recordCrumbs(resource, { id: item.id, title }),
-    body: recordForm({
-      ...form,
-      fields: fields.map((field) => ({
-        ...field,
-        isRequired: requiredOnCreation.has(field.path),
-      })),
-      to: resourcePath(resource, item.id, 'edit'),
-      cancel: resourcePath(resource, item.id),
-      submit: 'Save changes',
-      user: visit.user,
-      now: visit.now,
-      isNew: false,
-      hidden: Object.fromEntries(
-        hiddenNames.filter((name) => draft.has(name)).map((name) => [name, draft.get(name) ?? '']),
-      ),
-    }),
+    body: card(
+      '',
+      recordForm({
+        ...form,
+        fields: fields.map((field) => ({
+          ...field,
+          isRequired: requiredOnCreation.has(field.path),
+        })),
+        to: resourcePath(resource, item.id, 'edit'),
+        cancel: resourcePath(resource, item.id),
+        submit: 'Save changes',
+        user: visit.user,
+        now: visit.now,
+        isNew: false,
+        hidden: Object.fromEntries(
+          hiddenNames
+            .filter((name) => draft.has(name))
+            .map((name) => [name, draft.get(name) ?? '']),
+        ),
+      }),
+    ),
   }
 }

@@ -2,13 +2,15 @@
 import { type OperationRow, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import type { User } from '../../../records/users.ts'
-import { type Html, html } from '../../shared/html.ts'
+import { type Content, type Html, html } from '../../shared/html.ts'
 import { count } from '../format.ts'
 import type { Visit } from '../page.ts'
-import { plural } from './labels.ts'
+import { facts } from '../ui.ts'
+import { columnLabel, plural } from './labels.ts'
+import { filterText } from './list-filters.ts'
 import { convertQuery, filterParameter } from './list-query.ts'
-import { listRecords } from './references.ts'
-import { canViewResource, type Item, resourceByOption } from './resources.ts'
+import { type KnownRecords, listRecords } from './references.ts'
+import { canViewResource, fieldLabel, type Item, resourceByOption } from './resources.ts'
 
 /** How often pages reload while an export is in progress. */
 export const EXPORT_REFRESH_SECONDS = 2
@@ -41,7 +43,7 @@ export async function exportProgress(visit: Visit, item: Item): Promise<Html> {
   const exported = resourceByOption(item.resource)
   const total =
     exported && canViewExported(visit.user, item)
-      ? await countMatching(visit, exported, item.filters)
+      ? await countMatching(visit, exported, item)
       : undefined
   const ofTotal = total === undefined ? '' : ` of ${count(total)}`
   const noun = exported ? plural(exported).toLowerCase() : 'records'
@@ -64,11 +66,38 @@ function importProgress(item: Item): Html {
   </div>`
 }
 
-async function countMatching(visit: Visit, resource: Resource, filters: unknown): Promise<number> {
-  const operation: OperationRow = operations[resource.operations.list]
-  const pairs = Object.entries((filters ?? {}) as Record<string, string>).map(
-    ([name, value]): [string, string] => [filterParameter(name), value],
+/** The filters of an export. Empty for other records. */
+export function filtersOf({ filters }: Item): Record<string, string> {
+  return (filters ?? {}) as Record<string, string>
+}
+
+/** The filters or columns of an export in words. Undefined for other fields. */
+export function exportedPart(name: string, item: Item, known: KnownRecords): Content {
+  const exported = resourceByOption(item.resource)
+  if (!exported) return undefined
+  if (name === 'columns') {
+    const columns = item.columns as string[]
+    return columns.length > 0 ? columns.map(columnLabel).join(', ') : 'All columns'
+  }
+  if (name !== 'filters') return undefined
+  const filters = Object.entries(filtersOf(item))
+  if (filters.length === 0) return 'None: all records'
+  return facts(
+    filters.map(([filter, text]) => {
+      const schema = exported.filters.find((one) => one.name === filter)?.schema ?? {}
+      const values = schema.items?.enum ? text.split(',') : [text]
+      const shown = values.map((value) => filterText(filter, schema, value, known))
+      return [fieldLabel(filter), shown.join(', ')]
+    }),
   )
+}
+
+async function countMatching(visit: Visit, resource: Resource, item: Item): Promise<number> {
+  const operation: OperationRow = operations[resource.operations.list]
+  const pairs = Object.entries(filtersOf(item)).map(([name, value]): [string, string] => [
+    filterParameter(name),
+    value,
+  ])
   const query = { ...convertQuery(operation, pairs), 'page[size]': 1 }
   return (await listRecords(visit, resource, query)).meta.total
 }

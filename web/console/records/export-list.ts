@@ -11,6 +11,7 @@ import { filterChips } from './list-filters.ts'
 import { convertQuery, filterParameter, filtersIn, normalizeQuery } from './list-query.ts'
 import { listRecords, loadReferences } from './references.ts'
 import { findResource, optionOf, recordCrumbs, resourcePath } from './resources.ts'
+import { wordingOf } from './wording.ts'
 
 export async function exportListPage(visit: Visit, resource: Resource): Promise<ConsolePage> {
   const operation: OperationRow = operations[resource.operations.list]
@@ -37,11 +38,11 @@ function formats(resource: Resource, filters: Record<string, string>) {
   const exports = findResource('exports')
   const schema = exports?.creation?.properties?.format ?? {}
   const fields = Object.entries(filters).map(([name, value]) => [`filters.${name}`, value])
-  const rows = (schema.enum ?? []).map((format, index) => {
+  const rows = (schema.enum ?? []).map((format) => {
     const name = option(format, schema)
     return actionRow({
       title: name,
-      text: schema['x-enum-descriptions']?.[index] ?? '',
+      text: wordingOf('format').options?.[String(format)] ?? '',
       control: actionForm({
         to: '/records/exports/new',
         label: html`Export<span class="visually-hidden"> as ${name}</span>`,

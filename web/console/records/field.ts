@@ -15,6 +15,9 @@ export interface FormField {
   /** Replaces the label that is derived from `name`. */
   label?: string
   hint?: string
+  /** Replaces `optional` beside the label. */
+  mark?: string
+  isFilter?: boolean
   /** The form reloads when the value changes, because other fields depend on it. */
   refreshesForm?: boolean
   /** The field whose value decides the schema of this `dependent` field. */
@@ -23,6 +26,8 @@ export interface FormField {
   currency?: string
   /** Set while the parts are unknown: a sentence that says what the user must choose first. */
   waitsFor?: string
+  /** Whether two parts are beside each other, where there is room. */
+  isCompact?: boolean
 }
 
 export interface ReadContext {
@@ -43,6 +48,7 @@ export type FieldKind =
   | 'text'
   | 'lines'
   | 'options'
+  | 'columns'
   | 'joined'
   | 'groups'
   | 'group'

@@ -7,6 +7,7 @@ import { amountProblem, typedAmount, writeAmount } from './amounts.ts'
 import {
   amountControl,
   choiceControl,
+  columnsControl,
   jsonControl,
   linesControl,
   numberControl,
@@ -49,8 +50,10 @@ import {
   storedValueNote,
 } from './form-parts.ts'
 import { label } from './labels.ts'
+import { withKeys } from './question-keys.ts'
 import { referenceControl } from './reference-control.ts'
 import { referencedResource } from './resources.ts'
+import { inFormOrder, wordingOf } from './wording.ts'
 
 interface KindRules {
   fits(schema: Schema, name: string): boolean
@@ -136,6 +139,18 @@ const KINDS: Record<FieldKind, KindRules> = {
       return values.length === 0 && isNew ? undefined : values
     },
   },
+  /** Columns of an export: see keyed-fields.ts. All of them are the default. JSON has no columns, so
+   *  the form hides them. */
+  columns: {
+    fits: () => false,
+    control: columnsControl,
+    write: () => undefined,
+    read: (draft, { path, schema }) => {
+      const columns = draft.getAll(path).filter(Boolean)
+      const areAll = columns.length === schema.items?.enum?.length
+      return areAll || columns.length === 0 || draft.get('format') === 'json' ? undefined : columns
+    },
+  },
   /** Options, joined with commas into one text: see keyed-fields.ts. */
   joined: {
     fits: () => false,
@@ -157,7 +172,8 @@ const KINDS: Record<FieldKind, KindRules> = {
       const groups = Array.from({ length: groupCount(draft, field) }, (_, index) =>
         readAll(draft, groupFields(field, index), context, listOf(current)[index]),
       )
-      return groups.length === 0 && context.isNew ? undefined : groups
+      if (groups.length === 0 && context.isNew) return undefined
+      return withKeys(groups, field.schema.items ?? {})
     },
   },
   group: {
@@ -229,9 +245,12 @@ export function schemaFields(
   prefix: string,
   { properties = {}, required = [] }: Schema,
 ): FormField[] {
-  const fields = Object.entries(properties).map(([name, schema]) =>
-    toFormField(`${prefix}${name}`, schema, { name, isRequired: required.includes(name) }),
-  )
+  const parent = prefix.replace(/\.$/, '')
+  const fields = inFormOrder(parent, Object.entries(properties)).map(([name, schema]) => {
+    const path = `${prefix}${name}`
+    const isRequired = required.includes(name) && !wordingOf(path).isOptional
+    return toFormField(path, schema, { name, isRequired })
+  })
   return withDrivers(afterCurrencies(fields))
 }
 
@@ -376,7 +395,7 @@ function partsControl(field: FormField, context: ControlContext): Html {
   const showsKeys = kind === 'keyed' && parts.length > 0
   const hint = showsKeys ? storedValueNote(field, context) : fieldHint(field, context)
   const isEmpty = waitsFor === undefined && parts.length === 0
-  return html`<fieldset class="field record-group">
+  return html`<fieldset class="field record-group${field.isCompact && ' pairs'}">
     ${legend(field)}
     ${hintLine(hint)}
     ${waitsFor !== undefined && html`<p class="muted">${waitsFor}</p>`}

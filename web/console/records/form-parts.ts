@@ -12,6 +12,7 @@ import type { Draft } from './draft.ts'
 import type { FormField } from './field.ts'
 import type { KnownRecords, SearchResult } from './references.ts'
 import { fieldLabel } from './resources.ts'
+import { wordingOf } from './wording.ts'
 
 export interface RecordForm {
   /** The path that receives the form, relative to /console. */
@@ -54,17 +55,20 @@ export type ControlContext = RecordForm & { errors: Errors }
 
 export const elementId = (path: string): string => path.replace(/\W/g, '-')
 
-export function formLabel({ name, label, schema }: FormField): string {
-  return label ?? fieldLabel(shownName(name, schema))
+export function formLabel({ path, name, label, schema }: FormField): string {
+  return label ?? wordingOf(path).label ?? fieldLabel(shownName(name, schema))
 }
 
 export const draftValue = ({ path }: FormField, { draft }: ControlContext): string =>
   draft.get(path) ?? ''
 
 export function fieldOptions(field: FormField, context: ControlContext): FieldOptions {
-  const { path, schema, isRequired } = field
-  // An update cannot remove the value of a choice that is not nullable.
-  const keepsValue = !context.isNew && schema.enum !== undefined && !schema.nullable
+  const { path, schema, isRequired, isFilter, mark } = field
+  // A choice with a default has a value, and an update cannot remove it unless it is nullable.
+  const keepsValue =
+    schema.enum !== undefined &&
+    !schema.nullable &&
+    (!context.isNew || schema.default !== undefined)
   return {
     name: path,
     label: formLabel(field),
@@ -72,23 +76,22 @@ export function fieldOptions(field: FormField, context: ControlContext): FieldOp
     value: draftValue(field, context),
     errors: context.errors,
     isRequired: isRequired || keepsValue,
+    mark: isFilter ? '' : mark,
+    placeholder: wordingOf(path).placeholder,
   }
 }
 
 /** The field's own hint or, if it has none, its description in the contract. After that, the
- *  format, the limits and `storedValueNote`. */
+ *  format, the range and `storedValueNote`. */
 export function fieldHint(field: FormField, context: ControlContext): Content {
   const { schema, kind } = field
   // These need no hint: the form shows names of currencies and records, and how it reads an amount.
   const explainsItself = ['amount', 'reference'].includes(kind) || hasCurrencies(schema)
-  const { description, maxLength, minimum, maximum } = explainsItself ? {} : schema
+  const { description, minimum, maximum } = explainsItself ? {} : schema
   const sentences = [
-    field.hint ?? description,
-    kind === 'time' && `In ${zoneTitle()}.`,
+    field.hint ?? wordingOf(field.path).hint ?? description,
+    kind === 'time' && !field.isFilter && `In ${zoneTitle()}.`,
     (kind === 'lines' || kind === 'scalars') && 'One per line.',
-    kind === 'text' &&
-      maxLength !== undefined &&
-      `At most ${maxLength.toLocaleString('en')} characters.`,
     minimum !== undefined &&
       maximum !== undefined &&
       `From ${minimum.toLocaleString('en')} to ${maximum.toLocaleString('en')}.`,

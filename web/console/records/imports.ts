@@ -80,7 +80,11 @@ function filePage({ user, query }: Visit): ConsolePage {
     isRequired: true,
   }
   return formPage(
-    { title: 'New import', crumbs: CRUMBS },
+    {
+      title: 'New import',
+      lead: 'Next, you say which field each column is. A dry run shows what would change.',
+      crumbs: CRUMBS,
+    },
     { to: NEW_PATH, submit: 'Upload file', cancel: LIST_PATH, hasFile: true },
     [
       selectField({

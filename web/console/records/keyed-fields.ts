@@ -5,15 +5,17 @@ import { isDeepStrictEqual } from 'node:util'
 import { validate as isUuid } from 'uuid'
 import type { Resource } from '../../../generated/resources.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
+import { timeLabel } from '../format.ts'
 import type { Visit } from '../page.ts'
-import type { Draft } from './draft.ts'
+import { type Draft, isInForm, kindName } from './draft.ts'
 import type { FieldKind, FormField } from './field.ts'
 import { toFormField } from './fields.ts'
-import { noun, option } from './labels.ts'
+import { label, noun, option } from './labels.ts'
 import { findKnownRecord, findRecord, type KnownRecords } from './references.ts'
 import {
   canViewResource,
   type Item,
+  isForPrograms,
   isResourceChoice,
   recordFields,
   referencedResource,
@@ -30,6 +32,8 @@ export async function withKeyedFields(
   const form: Form = { fields, draft, current, driverPaths: new Set() }
   const keyed = await Promise.all(
     fields.map((field) => {
+      if (field.name === 'columns' && fields.some(isResourceChoice))
+        return columnsField(form, field)
       // A user who typed JSON gets the JSON back.
       if (!hasOpenKeys(field) || draft.has(field.path)) return field
       return filtersField(form, field) ?? answersField(visit, form, field)
@@ -60,31 +64,49 @@ function valueSchema({ additionalProperties }: Schema): Schema {
 }
 
 /** Undefined if the field does not hold the filters of a list. */
-function filtersField(
-  { fields, draft, driverPaths }: Form,
-  field: FormField,
-): FormField | undefined {
-  const resourceField = fields.find(isResourceChoice)
-  if (field.name !== 'filters' || !resourceField) return undefined
-  driverPaths.add(resourceField.path)
-  const resource = resourceByOption(draft.get(resourceField.path))
-  if (!resource)
-    return { ...field, kind: 'keyed', parts: [], waitsFor: 'Choose a resource to see its filters.' }
-  return {
-    ...field,
-    kind: 'keyed',
-    parts: resource.filters.map((filter) => filterPart(field, filter)),
+function filtersField(form: Form, field: FormField): FormField | undefined {
+  if (field.name !== 'filters' || !form.fields.some(isResourceChoice)) return undefined
+  const keyed: FormField = { ...field, kind: 'keyed', parts: [], isCompact: true }
+  const resource = chosenResource(form)
+  if (!resource) return { ...keyed, waitsFor: 'Choose the records to see their filters.' }
+  const parts = resource.filters
+    .map((filter) => ({ filter, part: filterPart(field, filter) }))
+    .filter(({ filter, part }) => !isForPrograms(filter) || isInForm(form.draft, part))
+  return { ...keyed, parts: parts.map(({ part }) => part) }
+}
+
+/** The columns of an export. All of them if the user has chosen none, or has chosen another resource
+ *  since. The field has no columns without a chosen resource. */
+function columnsField(form: Form, field: FormField): FormField {
+  const resource = chosenResource(form)
+  const names = resource ? recordFields(resource).map(([name]) => name) : []
+  const shownFor = form.draft.get(kindName(field.path)) ?? resource?.slug
+  const hasChosen = form.draft.getAll(field.path).some(Boolean)
+  if (!hasChosen || shownFor !== resource?.slug) {
+    form.draft.delete(field.path)
+    for (const name of names) form.draft.append(field.path, name)
   }
+  form.draft.set(kindName(field.path), resource?.slug ?? '')
+  return { ...field, kind: 'columns', schema: { ...field.schema, items: { enum: names } } }
+}
+
+function chosenResource({ fields, draft, driverPaths }: Form): Resource | undefined {
+  const choice = fields.find(isResourceChoice)
+  if (!choice) return undefined
+  driverPaths.add(choice.path)
+  return resourceByOption(draft.get(choice.path))
 }
 
 /** The values of `filters` are strings: several values are joined with commas. */
-function filterPart(
-  { path }: FormField,
-  { name, description, schema }: Resource['filters'][number],
-): FormField {
+function filterPart({ path }: FormField, { name, schema }: Resource['filters'][number]): FormField {
   const part = toFormField(`${path}.${name}`, schema, { name })
   const kinds: Partial<Record<FieldKind, FieldKind>> = { options: 'joined', lines: 'text' }
-  return { ...part, hint: description, kind: kinds[part.kind] ?? part.kind }
+  return {
+    ...part,
+    isFilter: true,
+    ...(part.kind === 'time' && { label: timeLabel(label(name)) }),
+    kind: kinds[part.kind] ?? part.kind,
+  }
 }
 
 /** The field with a part for each answer. Unchanged if the form refers to no record with questions,
@@ -171,8 +193,8 @@ export function keyLabels(schema: Schema, item: Item, known: KnownRecords): Reco
   return Object.fromEntries(questions.map(({ key, label: text = key }) => [key, text]))
 }
 
-/** The field for the answer to a question. Its hint shows the values of the question's properties
- *  with an enum, such as "Must have.", except the property that decides the type of the answer. */
+/** The field for the answer to a question. Beside its label are the values of the question's properties
+ *  with an enum, such as "Must have", except the property that decides the type of the answer. */
 function questionPart(
   { path, schema }: FormField,
   { questionSchema: { properties = {} }, expected }: Questions,
@@ -189,7 +211,8 @@ function questionPart(
   return {
     ...toFormField(`${path}.${key}`, answerSchema, { name: key }),
     label: String(question.label ?? key),
-    hint: shownOptions.map(([name]) => `${option(question[name])}.`).join(' '),
+    hint: '',
+    mark: shownOptions.map(([name]) => option(question[name])).join(', '),
   }
 }
 

@@ -19,6 +19,11 @@ export function label(name: string): string {
   return capital(words(name))
 }
 
+/** A column of an export. */
+export function columnLabel(name: string): string {
+  return label(name).replace(/ minor$/, '')
+}
+
 /** The formats of an export. Other files have only one kind of CSV. */
 const CSV_KINDS: Record<string, string> = { csv: 'CSV for spreadsheets', csv_raw: 'CSV unchanged' }
 

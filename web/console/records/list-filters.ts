@@ -25,7 +25,13 @@ import {
   withValue,
 } from './list-query.ts'
 import { findKnownRecord, type KnownRecords, recordName, type SearchResult } from './references.ts'
-import { canViewResource, fieldLabel, referencedResource, resourcePath } from './resources.ts'
+import {
+  canViewResource,
+  fieldLabel,
+  isForPrograms,
+  referencedResource,
+  resourcePath,
+} from './resources.ts'
 
 export interface FilterContext {
   user: User
@@ -80,11 +86,6 @@ export function recordFilters(context: FilterContext): Html {
 function createdAfter(pairs: Pairs, from: number): Pairs {
   const others = withValue(pairs, filterParameter('created_before'), undefined)
   return withValue(others, filterParameter('created_after'), new Date(from).toISOString())
-}
-
-/** People have the search, and `after` and `before`. */
-function isForPrograms({ name }: Filter): boolean {
-  return name === 'id' || /_(from|until)$/.test(name)
 }
 
 function isAlwaysVisible({ name, schema }: Filter): boolean {
@@ -202,7 +203,7 @@ export function filterChips(
     return values.map((value) => {
       const rest = values.filter((other) => other !== value).join(',') || undefined
       const to = `/console${path}${queryText(withValue(pairs, filterParameter(name), rest))}`
-      const shown = chipText(name, schema, value, known)
+      const shown = filterText(name, schema, value, known)
       return html`<li>
         <span>${fieldLabel(name)}: <strong>${shown}</strong></span>
         <a href="${to}" aria-label="Remove the filter ${fieldLabel(name)}: ${shown}">×</a>
@@ -212,7 +213,12 @@ export function filterChips(
   return chips.length > 0 && html`<ul class="filter-chips" aria-label="Filters">${chips}</ul>`
 }
 
-function chipText(name: string, schema: Schema, value: string, known: KnownRecords): string {
+export function filterText(
+  name: string,
+  schema: Schema,
+  value: string,
+  known: KnownRecords,
+): string {
   const resource = referencedResource(name)
   const item = findKnownRecord(known, name, value)
   if (resource && item) return recordName(resource, item) ?? shortId(item.id)

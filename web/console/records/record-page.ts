@@ -14,7 +14,9 @@ import { cell, fullValue, isTable, type ValueContext, valueTable } from './cells
 import {
   canViewExported,
   EXPORT_REFRESH_SECONDS,
+  exportedPart,
   exportProgress,
+  filtersOf,
   isExportRunning,
   isFileReady,
 } from './export-file.ts'
@@ -35,6 +37,7 @@ import {
   canViewResource,
   fieldLabel,
   type Item,
+  nameField,
   recordCrumbs,
   recordFields,
   recordLink,
@@ -47,7 +50,7 @@ export async function recordPage(
   resource: Resource,
   item: Item,
 ): Promise<ConsolePage> {
-  const known = await loadReferences(visit, [item])
+  const known = await loadReferences(visit, [item, filtersOf(item)])
   const related = await Promise.all(
     listReferringResources(resource)
       .filter((other) => canViewResource(visit.user, other))
@@ -100,14 +103,15 @@ async function recordCard(
   )
   const context = { now: visit.now, known, item }
   const rows = fields
-    .filter((field) => !tableFields.includes(field))
+    .filter((field) => !tableFields.includes(field) && !isNeedless(resource, item, field[0]))
     .map(
       ([name, schema]): Fact => [
         fieldLabel(shownName(name, schema)),
-        fullValue(name, schema, item[name], {
-          ...context,
-          keyLabels: keyLabels(schema, item, known),
-        }),
+        exportedPart(name, item, known) ??
+          fullValue(name, schema, item[name], {
+            ...context,
+            keyLabels: keyLabels(schema, item, known),
+          }),
       ],
     )
   const hasFile = isFileReady(resource, item, visit.now) && canViewExported(visit.user, item)
@@ -132,6 +136,14 @@ async function recordCard(
       valuesCard(name, schema, item[name] as unknown[], context),
     )}
   </div>`
+}
+
+/** Whether the head of the page shows the field, or only the service sets it and has not done so. */
+function isNeedless(resource: Resource, item: Item, name: string): boolean {
+  const { creation, change } = resource
+  const isInHead = name === 'status' || name === nameField(resource)
+  const isSetByUsers = [creation, change].some((schema) => name in (schema?.properties ?? {}))
+  return isInHead || (item[name] === null && !isSetByUsers)
 }
 
 function valuesCard(name: string, schema: Schema, values: unknown[], context: ValueContext): Html {

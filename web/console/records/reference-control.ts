@@ -72,7 +72,7 @@ function searchField(field: FormField, context: ControlContext, resource: Resour
   const { suggestions } = context
   const find = actionName('find')
   const newLinkId = `new-${elementId(path)}`
-  const canCreate = canPerform(context.user, resource, 'create')
+  const canCreate = !field.isFilter && canPerform(context.user, resource, 'create')
   return combobox({
     ...fieldOptions(field, context),
     resource,
@@ -97,5 +97,5 @@ function newRecordLink(resource: Resource, id: string, text: string): Html {
   const path = withQuery(`/console${resourcePath(resource)}/new`, {
     [nameField(resource) ?? '']: text.trim(),
   })
-  return html`<a class="button" id="${id}" href="${path}" target="_blank">New ${noun(resource)}</a>`
+  return html`<a class="new-record" id="${id}" href="${path}" target="_blank">New ${noun(resource)}</a>`
 }

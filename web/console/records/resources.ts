@@ -5,6 +5,7 @@ import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { type Access, type ConsolePage, hasPermission } from '../page.ts'
 import { label, plural } from './labels.ts'
+import { wordingOf } from './wording.ts'
 
 /** A record as the API shows it. */
 export type Item = Record<string, unknown> & { id: string }
@@ -22,7 +23,7 @@ export function referencedResource(name: string): Resource | undefined {
 
 /** `participant_id` → `Participant`, `due_at` → `Due at`. */
 export function fieldLabel(name: string): string {
-  return label(referencedResource(name)?.type ?? name)
+  return wordingOf(name).label ?? label(referencedResource(name)?.type ?? name)
 }
 
 /** `value`: a value of the field `resource` of exports, for example `job_applications`. */
@@ -91,6 +92,11 @@ export function nameField({ record, creation }: Resource): string | undefined {
 
 export function recordFields({ record }: Resource): [name: string, schema: Schema][] {
   return Object.entries(record.properties ?? {})
+}
+
+/** Whether people have a better filter: the search, and `after` and `before`. */
+export function isForPrograms({ name }: Pick<Resource['filters'][number], 'name'>): boolean {
+  return name === 'id' || /_(from|until)$/.test(name)
 }
 
 /** The path of a page, relative to /console. */
