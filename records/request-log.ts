@@ -4,9 +4,10 @@ import { UNPREPARED } from './database/knex-internals.ts'
 import type { Scope } from './database/scope.ts'
 import { type Condition, inBatches, type Sql, select } from './database/statements.ts'
 import type { Source } from './database/transaction.ts'
-import { timeOfId } from './ids.ts'
+import { lowestIdAt, timeOfId } from './ids.ts'
 import { daysBefore, type RemovalRun, removeRows } from './removal-run.ts'
 import { countRequests } from './reports/request-counts.ts'
+import { batchesBelow, dropWeeks } from './week-removal.ts'
 
 /** The API Dashboard shows at least this many days. */
 export const REQUEST_LOG_DAYS = 30
@@ -16,6 +17,8 @@ export const MAX_PATH_CHARACTERS = 2 * 1024
 export const CUT = '…'
 /** Fewer than in other tables, because each row may have 128 KiB of bodies. */
 const REMOVAL_BATCH_ROWS = 100
+/** The time of a request can differ by this from the time in its ID: see `newId`. */
+const CLOCK_TOLERANCE_MS = 60_000
 /** A search skips longer bodies. */
 export const MAX_SEARCHED_BODY_BYTES = 16 * 1024
 
@@ -92,11 +95,14 @@ async function insertRows(sql: Sql, rows: Record<string, string | number | null>
   await sql.raw(text, rows.flatMap(Object.values)).options(UNPREPARED)
 }
 
-export function removeOldRequests(run: RemovalRun): Promise<void> {
-  return removeRows(run, {
+export async function removeOldRequests(run: RemovalRun): Promise<void> {
+  const until = daysBefore(run, run.retention.requestLog)
+  await dropWeeks(run, { table: 'request_log', below: lowestIdAt(until - CLOCK_TOLERANCE_MS) })
+  const createdBefore = timeOfId(await batchesBelow(run, 'request_log', lowestIdAt(until)))
+  await removeRows(run, {
     table: 'request_log',
     key: ['id'],
-    condition: (rows) => rows.where('created_at', '<', daysBefore(run, run.retention.requestLog)),
+    condition: (rows) => rows.where('created_at', '<', createdBefore),
     batchRows: REMOVAL_BATCH_ROWS,
   })
 }
@@ -387,9 +393,6 @@ export async function listErrors(
   )
   return rows.map((row) => ({ ...fromRow(row), responseBody: row.response_body }))
 }
-
-/** The time of a request can differ by this from the time in its ID: see `newId`. */
-const CLOCK_TOLERANCE_MS = 60_000
 
 /** The newest request with the value of `X-Request-Id`, which the service has chosen: it contains the
  *  time of the request, so the search reads only the requests of these minutes. */

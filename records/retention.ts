@@ -6,25 +6,45 @@ import type { Knex } from 'knex'
 import type { Trx } from './database/transaction.ts'
 import { LOWEST_ID, lowestIdAt } from './ids.ts'
 import { daysBefore, type RemovalRun, type RemovedRows, removeRows } from './removal-run.ts'
+import {
+  batchesBelow,
+  dropWeeks,
+  IS_UNFINISHED,
+  prepareAttempts,
+  prepareDeliveries,
+  prepareEvents,
+} from './week-removal.ts'
 
 const BATCH_ROWS = 500
 /** Smaller than `BATCH_ROWS`: each event may have a delivery for every webhook of its account. */
 const BATCH_EVENTS = 100
 
-export function removeAttempts(run: RemovalRun): Promise<void> {
+export async function removeAttempts(run: RemovalRun): Promise<void> {
   const until = daysBefore(run, run.retention.attempts)
-  return removeBelow(run, {
+  const below = lowestIdAt(until)
+  // The deliveries of these weeks are outdated, too.
+  const deliveriesBelow = eventsBelow(run)
+  await dropWeeks(run, {
+    table: 'attempts',
+    below: below > deliveriesBelow ? below : deliveriesBelow,
+    prepare: (trx, week) =>
+      prepareAttempts(trx, week, week.until > deliveriesBelow ? until : undefined),
+  })
+  await removeBelow(run, {
     table: 'attempts',
     idColumn: 'delivery_id',
-    below: lowestIdAt(until),
+    below: await batchesBelow(run, 'attempts', below),
     batchRows: BATCH_ROWS,
     remove: (trx, deliveryIds) => deleteAttempts(trx, deliveryIds, until),
   })
 }
 
-export function removeEvents(run: RemovalRun): Promise<void> {
-  const below = eventsBelow(run)
-  return removeBelow(run, {
+export async function removeEvents(run: RemovalRun): Promise<void> {
+  const outdatedBelow = eventsBelow(run)
+  await dropWeeks(run, { table: 'deliveries', below: outdatedBelow, prepare: prepareDeliveries })
+  await dropWeeks(run, { table: 'events', below: outdatedBelow, prepare: prepareEvents })
+  const below = await batchesBelow(run, 'events', outdatedBelow)
+  await removeBelow(run, {
     table: 'events',
     idColumn: 'id',
     below,
@@ -34,11 +54,11 @@ export function removeEvents(run: RemovalRun): Promise<void> {
 }
 
 /** Removes the outdated deliveries without an event, which `removeEvents` leaves. */
-export function removeDeliveries(run: RemovalRun): Promise<void> {
-  return removeBelow(run, {
+export async function removeDeliveries(run: RemovalRun): Promise<void> {
+  await removeBelow(run, {
     table: 'deliveries',
     idColumn: 'id',
-    below: eventsBelow(run),
+    below: await batchesBelow(run, 'deliveries', eventsBelow(run)),
     batchRows: BATCH_ROWS,
     remove: deleteDeliveriesWithoutEvent,
   })
@@ -76,10 +96,6 @@ async function removeBelow(
     after = last
   }
 }
-
-/** Has a scheduled attempt, or waits for an earlier delivery of its ordering key. */
-const IS_UNFINISHED =
-  "(deliveries.next_attempt_at is not null or deliveries.state in ('pending', 'retrying'))"
 
 /** Deletes attempts of old deliveries. Recent manual attempts stay. */
 async function deleteAttempts(

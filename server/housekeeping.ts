@@ -5,6 +5,7 @@ import { returnFreeSpace } from '../records/database/free-space.ts'
 import type { Db } from '../records/database/open.ts'
 import { type RemovalRule, removalRules } from '../records/removal-rules.ts'
 import { newRemovalRun } from '../records/removal-run.ts'
+import { createWeeks, type WeeklyTable, weeklyTables } from '../records/weeks.ts'
 import { type BackgroundWork, repeat } from '../runtime/run-loop.ts'
 import type { ServerClock } from './clock.ts'
 import type { Config } from './config.ts'
@@ -65,9 +66,30 @@ export function startHousekeeping(
       })
     if (!hasFailed && !run.hasEndedEarly()) removals.onRun(kind, clock.now())
   }
+  async function prepareAllWeeks(signal: AbortSignal): Promise<void> {
+    for (const table of weeklyTables) {
+      if (signal.aborted) return
+      await prepareWeeks(table).catch((error: unknown) => {
+        if (isUnavailable(error)) throw error
+        log.warn(
+          { err: error, table },
+          'Weekly partitions could not be created; trying again in an hour',
+        )
+      })
+    }
+  }
+  async function prepareWeeks(table: WeeklyTable): Promise<void> {
+    if (await createWeeks(db, table, clock.now().getTime()))
+      log.warn(
+        { table },
+        'Some rows are in no weekly partition: the clock of a node was wrong, or no worker ran for a month. ' +
+          'They are removed row by row when they are outdated.',
+      )
+  }
   return repeat(
     intervalMs,
     async (signal) => {
+      if (every === 'hour') await prepareAllWeeks(signal)
       await removeOutdated(signal)
       if (every === 'hour') await returnFreeSpace(db, signal)
     },

@@ -14,6 +14,7 @@ import {
   findWalBytes,
 } from '../records/reports/database-state.ts'
 import { countWebhookStates } from '../records/reports/webhook-health.ts'
+import { countAllStrays } from '../records/weeks.ts'
 import type { ServerClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { addGauge, addLabelledGauge } from './metrics.ts'
@@ -109,6 +110,15 @@ export function reportDatabase(registry: Registry, db: Db, now: () => Date): voi
   )
   addGauge(registry, 'muster_database_size_bytes', 'Size of the database.', () =>
     findDatabaseBytes(db),
+  )
+  addLabelledGauge(
+    registry,
+    {
+      name: 'muster_rows_outside_weeks',
+      help: 'Rows that are in no weekly partition, at most 1,000, by table. No value without partitions.',
+      label: 'table',
+    },
+    () => countAllStrays(db),
   )
   addGauge(
     registry,

@@ -1,4 +1,4 @@
-/** The schema of a database, read from its catalogue. records/schema.sqlite.json and
+/** The schema of a database, read from its catalogue, whether its tables have partitions or not. records/schema.sqlite.json and
  *  records/schema.postgres.json hold the schema after all migrations. Each start compares them with
  *  the database, and test/records/schema.test.ts compares them with the migrations. */
 import { readFile } from 'node:fs/promises'
@@ -62,7 +62,8 @@ const POSTGRES_CATALOGUE = `
     (select json_object_agg(conname, pg_get_constraintdef(oid) order by conname)
       from pg_constraint where conrelid = tables.oid and contype in ('p', 'f', 'u')) as keys,
     (select json_object_agg(indexes.relname,
-        replace(pg_get_indexdef(indexes.oid), ' ON ' || quote_ident(current_schema()) || '.', ' ON ')
+        replace(replace(pg_get_indexdef(indexes.oid), ' ON ONLY ', ' ON '),
+          ' ON ' || quote_ident(current_schema()) || '.', ' ON ')
         order by indexes.relname)
       from pg_index join pg_class as indexes on indexes.oid = indexrelid
       where indrelid = tables.oid and indisvalid
@@ -72,7 +73,8 @@ const POSTGRES_CATALOGUE = `
         order by tgname)
       from pg_trigger where tgrelid = tables.oid and not tgisinternal) as triggers
   from pg_class as tables
-  where tables.relnamespace = current_schema()::regnamespace and tables.relkind = 'r'
+  where tables.relnamespace = current_schema()::regnamespace and tables.relkind in ('r', 'p')
+    and not tables.relispartition
   order by tables.relname`
 
 interface CatalogueRow {

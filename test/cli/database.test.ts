@@ -19,6 +19,15 @@ describe('migrate', () => {
     })
   })
 
+  it('--weekly: refused without PostgreSQL', async () => {
+    await using muster = await newMuster()
+    expect(await muster.run(['migrate', '--weekly'])).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: 'Only PostgreSQL has partitions. DATABASE_URL is not set.\n',
+    })
+  })
+
   it('runs each migration once when several processes start at the same time', async () => {
     await using muster = await newMuster()
     const documents: { migrations: string[] }[] = await Promise.all(

@@ -1,0 +1,143 @@
+/** PostgreSQL: drops outdated weeks of the tables in records/weeks.ts. A week is outdated when all of its IDs
+ *  are. Until then its outdated rows stay, so rows stay for up to a week longer than without partitions. */
+import { type Sql, select } from './database/statements.ts'
+import type { Trx } from './database/transaction.ts'
+import { lowestIdAt, timeOfId } from './ids.ts'
+import { UNDELIVERED, UNQUEUED_BY_WEBHOOK } from './index-predicates.ts'
+import { countedColumns } from './record-counts.ts'
+import type { RemovalRun } from './removal-run.ts'
+import {
+  listWeeks,
+  WEEK_MS,
+  type Week,
+  type WeeklyTable,
+  waitBriefly,
+  withBriefLocks,
+} from './weeks.ts'
+
+/** Has a scheduled attempt, or waits for an earlier delivery of its ordering key. */
+export const IS_UNFINISHED =
+  "(deliveries.next_attempt_at is not null or deliveries.state in ('pending', 'retrying'))"
+
+/** Batches remove rows with lower IDs. In a table with weeks, these are the rows of weeks that could not be
+ *  dropped for a week, because of unfinished deliveries, and the rows from before the first week. */
+export async function batchesBelow(
+  { db }: RemovalRun,
+  table: WeeklyTable,
+  below: string,
+): Promise<string> {
+  const weeks = db.dialect === 'postgres' ? await listWeeks(db.read, table) : []
+  const [oldest] = weeks
+  if (oldest === undefined) return below
+  const late = lowestIdAt(timeOfId(below) - WEEK_MS)
+  const first = oldest.from < below ? oldest.from : below
+  return weeks.findLast(({ until }) => until <= late)?.until ?? first
+}
+
+/** Drops each week of the table whose IDs are all below `below`, if `prepare` returns true: it runs in the
+ *  transaction before, at least once. */
+export async function dropWeeks(
+  run: RemovalRun,
+  {
+    table,
+    below,
+    prepare,
+  }: {
+    table: WeeklyTable
+    below: string
+    prepare?: (trx: Trx, week: Week) => Promise<boolean>
+  },
+): Promise<void> {
+  if (run.db.dialect === 'sqlite') return
+  for (const week of await listWeeks(run.db.read, table)) {
+    if (week.until > below) return
+    await withBriefLocks(() =>
+      run.batch(async (trx) => {
+        await waitBriefly(trx)
+        if (prepare && !(await prepare(trx, week))) return {}
+        const rows = await estimateRows(trx.sql, week)
+        await trx.sql.raw(`drop table ${week.name}`)
+        return { [table]: rows }
+      }),
+    )
+  }
+}
+
+/** Counting the rows exactly would read all of them. */
+async function estimateRows(sql: Sql, { name }: Week): Promise<number> {
+  const [table] = await select<{ rows: number }>(
+    sql,
+    'select reltuples as rows from pg_class where oid = to_regclass(?)',
+    [name],
+  )
+  return Math.max(0, Math.round(Number(table?.rows)))
+}
+
+/** Neither the deliveries with these IDs nor those of events with these IDs have a scheduled attempt or wait
+ *  for an earlier delivery. Each condition has an index. */
+async function areFinished(sql: Sql, { from, until }: Week): Promise<boolean> {
+  const isOfWeek = 'id >= ? and id < ?'
+  const unfinished = [
+    'queued_at is not null and next_attempt_at is not null',
+    UNQUEUED_BY_WEBHOOK,
+    `${UNDELIVERED} and state in ('pending', 'retrying')`,
+  ]
+  const conditions = [
+    ...unfinished.map((condition) => `${isOfWeek} and ${condition}`),
+    `event_id >= ? and event_id < ? and ${IS_UNFINISHED}`,
+  ]
+  const [found] = await select<{ exists: boolean }>(
+    sql,
+    `select ${conditions.map((condition) => `exists (select 1 from deliveries where ${condition})`).join(' or ')} as exists`,
+    conditions.flatMap(() => [from, until]),
+  )
+  return found?.exists === false
+}
+
+/** `startedBefore`: recent attempts of old deliveries stay. Undefined: the deliveries are outdated, too. */
+export async function prepareAttempts(
+  { sql }: Trx,
+  week: Week,
+  startedBefore: number | undefined,
+): Promise<boolean> {
+  if (!(await areFinished(sql, week))) return false
+  // Until the end of the transaction, nothing stores another attempt of these deliveries.
+  await sql.raw(`lock table ${week.name} in share mode`)
+  if (!(await areFinished(sql, week))) return false
+  if (startedBefore === undefined) return true
+  return (
+    (await sql(week.name).where('started_at', '>=', startedBefore).first('number')) === undefined
+  )
+}
+
+export async function prepareDeliveries({ sql }: Trx, week: Week): Promise<boolean> {
+  if (!(await areFinished(sql, week))) return false
+  const attempt = sql('attempts')
+    .where('delivery_id', '>=', week.from)
+    .where('delivery_id', '<', week.until)
+  if ((await attempt.first('number')) !== undefined) return false
+  // A retry may schedule an attempt meanwhile.
+  await sql.raw('lock table deliveries in access exclusive mode')
+  return areFinished(sql, week)
+}
+
+/** Removes the events from the counts, and from deliveries that were created later. */
+export async function prepareEvents({ sql }: Trx, week: Week): Promise<boolean> {
+  if (!(await areFinished(sql, week))) return false
+  const delivery = sql('deliveries').where('id', '>=', week.from).where('id', '<', week.until)
+  if ((await delivery.first('id')) !== undefined) return false
+  await sql('deliveries')
+    .where('event_id', '>=', week.from)
+    .where('event_id', '<', week.until)
+    .update({ event_id: null })
+  await sql.raw(`lock table ${week.name} in share mode`)
+  // Reads all rows anyway, but the connection prefers an index.
+  await sql.raw('set local enable_seqscan = on')
+  const value = countedColumns.events
+  await sql.raw(
+    `insert into record_counts (account_id, list, value, records, version)
+     select account_id, 'events', ${value}, -count(*), floor(random() * 2147483648)
+     from ${week.name} group by account_id, ${value}`,
+  )
+  return true
+}

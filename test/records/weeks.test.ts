@@ -1,0 +1,237 @@
+/** Tables of PostgreSQL in partitions of a week: "muster migrate --weekly", and what retention drops. */
+import { randomUUID } from 'node:crypto'
+import { v7 as uuidv7 } from 'uuid'
+import { describe, expect, inject, test } from 'vitest'
+import { findSchemaDifference } from '../../records/database/schema-difference.ts'
+import {
+  createWeeks,
+  listWeeks,
+  splitByWeek,
+  type WeeklyTable,
+  weeklyTables,
+} from '../../records/weeks.ts'
+import { startApp, type TestApp, until } from '../helpers.ts'
+import { runHousekeeping } from '../housekeeping.ts'
+import { startReceiver } from '../receiver.ts'
+import { newTenant, type Tenant } from '../webhooks/harness.ts'
+import { readBothCounts } from './record-counts.ts'
+
+const DAY_MS = 86_400_000
+const WEEK_MS = 7 * DAY_MS
+
+const inWeeks = (db: TestApp['db'], table: WeeklyTable): Promise<{ week: string }[]> =>
+  db.read(table).select(db.read.raw('tableoid::regclass::text as week'))
+
+async function createAll(db: TestApp['db'], now: number): Promise<void> {
+  for (const table of weeklyTables) await createWeeks(db, table, now)
+}
+
+const weekNames = async ({ db }: TestApp, table: WeeklyTable): Promise<string[]> =>
+  (await listWeeks(db.read, table)).map(({ name }) => name)
+
+interface StoredEvent {
+  deliveredAt?: number
+  state?: string
+  nextAttemptAt?: number
+  attemptedAt?: number
+}
+
+/** An event of the time `createdAt` with a delivery and an attempt. Returns the ID of the delivery. */
+async function insertEvent(
+  tenant: Tenant,
+  createdAt: number,
+  {
+    deliveredAt = createdAt,
+    state = 'delivered',
+    nextAttemptAt,
+    attemptedAt = deliveredAt,
+  }: StoredEvent = {},
+): Promise<string> {
+  const [known] = await tenant.scope.rows('webhooks').pluck('id')
+  const webhook_id = known ?? (await tenant.subscribe('http://127.0.0.1:1/'))
+  const event_id = uuidv7({ msecs: createdAt })
+  const id = uuidv7({ msecs: deliveredAt })
+  await tenant.write(async (scope) => {
+    await scope.insert('events', {
+      id: event_id,
+      event_type: 'task.created',
+      resource_type: 'task',
+      resource_id: randomUUID(),
+      data: '[]',
+      created_at: createdAt,
+    })
+    await scope.insert('deliveries', {
+      id,
+      webhook_id,
+      event_id,
+      event_type: 'task.created',
+      body: Buffer.from('{}'),
+      state,
+      attempts: 1,
+      next_attempt_at: nextAttemptAt ?? null,
+      created_at: deliveredAt,
+      updated_at: deliveredAt,
+    })
+    await scope.insert('attempts', {
+      delivery_id: id,
+      number: 1,
+      trigger: 'schedule',
+      started_at: attemptedAt,
+      duration_ms: 1,
+      outcome: 'http_error',
+    })
+  })
+  return id
+}
+
+describe.runIf(inject('database') === 'postgres')('weeks', () => {
+  test('splitting tables while a service runs: its schema fits, nothing is lost, and the counts are right', async () => {
+    await using app = await startApp({ role: 'all' })
+    await using receiver = await startReceiver()
+    const tenant = await newTenant(app)
+    await tenant.subscribe(receiver.url)
+    const client = app.as(await app.newAccount())
+    let isSplit = false
+    const created = (async () => {
+      const ids: string[] = []
+      for (let number = 0; !isSplit || number < 30; number++) {
+        await tenant.emitOne()
+        const { status, body } = await client.post('/tasks', { title: `Task ${number}` })
+        expect(status).toBe(201)
+        ids.push(body.id)
+      }
+      return ids
+    })()
+    expect(await splitByWeek(app.db, Date.now())).toEqual(weeklyTables)
+    isSplit = true
+    const ids = await created
+    expect(await splitByWeek(app.db, Date.now())).toEqual([])
+    expect(await findSchemaDifference(app.db)).toMatchObject({
+      missing: [],
+      different: [],
+      additional: [],
+    })
+    expect((await client.get('/tasks')).body.meta.total).toBe(ids.length)
+    expect((await client.get('/events')).body.meta.total).toBe(ids.length)
+    await until('all delivered', async () => {
+      const rows = await tenant.scope.rows('deliveries').pluck('state')
+      return rows.length >= 30 && rows.every((state) => state === 'delivered')
+    })
+    const counts = await readBothCounts(app.db)
+    expect(counts.stored).toEqual(counts.counted)
+    for (const table of weeklyTables)
+      expect(new Set((await inWeeks(app.db, table)).map(({ week }) => week))).toEqual(
+        new Set([`${table}_first`]),
+      )
+  })
+
+  test('rows of a week are in its partition; others are counted, and their week gets no partition', async () => {
+    await using app = await startApp({ role: 'api' })
+    const { db } = app
+    const start = Date.now()
+    await splitByWeek(db, start)
+    const tenant = await newTenant(app)
+    await insertEvent(tenant, start + 3 * WEEK_MS)
+    const [row] = await inWeeks(db, 'events')
+    expect((await weekNames(app, 'events')).at(-2)).toBe(row?.week)
+    const ahead = start + 10 * WEEK_MS
+    await insertEvent(tenant, ahead)
+    expect((await inWeeks(db, 'events')).map(({ week }) => week)).toContain('events_other')
+    for (const table of weeklyTables)
+      expect(await createWeeks(db, table, start)).toBe(table !== 'request_log')
+    await createAll(db, ahead)
+    // A week without the one of the row.
+    expect(await weekNames(app, 'events')).toHaveLength(4 + 4)
+    expect(await weekNames(app, 'request_log')).toHaveLength(4 + 5)
+    // What a wrong clock has created does not keep later weeks from being created.
+    await createAll(db, start + 5 * WEEK_MS)
+    expect(await weekNames(app, 'request_log')).toHaveLength(4 + 5 + 5)
+  })
+
+  test('an earlier call was killed: its constraint goes before rows would be refused', async () => {
+    await using app = await startApp({ role: 'api' })
+    const { db } = app
+    const now = Date.now()
+    const end = uuidv7({ msecs: now + 4 * DAY_MS })
+    await db.write.raw(
+      `alter table events add constraint events_split check (id < '${end}') not valid`,
+    )
+    const constraints = () =>
+      db.read('pg_constraint').where({ conname: 'events_split' }).pluck('conname')
+    await createWeeks(db, 'events', now)
+    expect(await constraints()).toEqual(['events_split'])
+    await createWeeks(db, 'events', now + 2 * DAY_MS)
+    expect(await constraints()).toEqual([])
+  })
+
+  test('a row of a time after the first week: refused, and nothing has changed', async () => {
+    await using app = await startApp({ role: 'api' })
+    const tenant = await newTenant(app)
+    await insertEvent(tenant, Date.now() + 5 * WEEK_MS)
+    await expect(splitByWeek(app.db, Date.now())).rejects.toThrow(
+      /^The table attempts has rows of the future, for example .*: a clock was wrong/,
+    )
+    expect(await weekNames(app, 'deliveries')).toEqual([])
+  })
+
+  test('retention drops a week that is outdated as a whole, with nothing unfinished in it', async () => {
+    await using app = await startApp({ role: 'api' })
+    const { db } = app
+    const now = Date.now()
+    // Weeks begin on Mondays. The first partition ends before the others begin.
+    const monday = now - ((now - 4 * DAY_MS) % WEEK_MS)
+    const weeksAgo = (weeks: number): number => monday - weeks * WEEK_MS + DAY_MS
+    await splitByWeek(db, weeksAgo(22))
+    for (let weeks = 20; weeks >= 0; weeks -= 5) await createAll(db, weeksAgo(weeks))
+    const tenant = await newTenant(app)
+    const resent = await insertEvent(tenant, weeksAgo(19), { deliveredAt: weeksAgo(1) })
+    await insertEvent(tenant, weeksAgo(21))
+    await insertEvent(tenant, weeksAgo(19))
+    const retrying = { state: 'retrying', nextAttemptAt: now + DAY_MS }
+    const blocking = await insertEvent(tenant, weeksAgo(17), retrying)
+    await insertEvent(tenant, weeksAgo(17))
+    const blockedByLater = await insertEvent(tenant, weeksAgo(14), {
+      ...retrying,
+      deliveredAt: weeksAgo(2),
+    })
+    const ofBlocked = await insertEvent(tenant, weeksAgo(14))
+    const retried = await insertEvent(tenant, weeksAgo(8), { attemptedAt: now - DAY_MS })
+    const withoutAttempt = await insertEvent(tenant, weeksAgo(7))
+    const young = await insertEvent(tenant, weeksAgo(2))
+
+    expect(
+      await runHousekeeping(app, 'hour', { now: () => new Date(now), isInDoubt: true }),
+    ).toEqual({})
+    expect(await weekNames(app, 'events')).toContain('events_first')
+    const removed = await runHousekeeping(app, 'hour', { now: () => new Date(now) })
+
+    const stored = async (table: string, column: string) =>
+      (await tenant.scope.rows(table).pluck(column)).sort()
+    const kept = [resent, blocking, blockedByLater, ofBlocked, retried, withoutAttempt, young]
+    expect(await stored('deliveries', 'id')).toEqual(kept.toSorted())
+    expect(await stored('events', 'id')).toHaveLength(kept.length - 1)
+    expect(await tenant.find(resent)).toMatchObject({ eventId: null })
+    const withAttempt = kept.filter((id) => ![ofBlocked, withoutAttempt].includes(id))
+    expect(await stored('attempts', 'delivery_id')).toEqual(withAttempt.toSorted())
+    // The week with an unfinished delivery is removed row by row once it is a week too old.
+    expect(removed).toMatchObject({ events: 1, deliveries: 1 })
+    const names = await weekNames(app, 'deliveries')
+    expect(names).not.toContain('deliveries_first')
+    const dayOf = (weeks: number): string =>
+      new Date(weeksAgo(weeks) - DAY_MS).toISOString().slice(0, 10).replaceAll('-', '')
+    for (const weeks of [19, 16, 15]) expect(names).not.toContain(`deliveries_${dayOf(weeks)}`)
+    for (const weeks of [17, 14, 12, 1]) expect(names).toContain(`deliveries_${dayOf(weeks)}`)
+    const counts = await readBothCounts(db)
+    expect(counts.stored).toEqual(counts.counted)
+
+    await db
+      .write('deliveries')
+      .whereNotNull('next_attempt_at')
+      .update({ state: 'failed', next_attempt_at: null })
+    await runHousekeeping(app, 'hour', { now: () => new Date(now + DAY_MS) })
+    expect(await stored('deliveries', 'id')).toEqual(
+      [blockedByLater, resent, retried, withoutAttempt, young].toSorted(),
+    )
+    expect(await stored('events', 'id')).toHaveLength(3)
+  })
+})
