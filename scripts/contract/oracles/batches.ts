@@ -13,7 +13,7 @@ import { type Check, newRequest, prepareRequest, type Run } from '../run.ts'
 import { objectMutations } from '../values/invalid-values.ts'
 import { limitValues, type NamedValue } from '../values/limit-values.ts'
 import { readEvents } from './events.ts'
-import { assertAccepted } from './refused.ts'
+import { assertAccepted, assertRefused } from './refused.ts'
 
 /** Fewer than a page of events. */
 const ITEMS_PER_BATCH = 12
@@ -28,7 +28,18 @@ export function* batchChecks(run: Run, operation: Operation): Generator<Check> {
       what: `the items from ${start}`,
       perform: () => assertLikeSingles(run, batch, cases.slice(start, start + ITEMS_PER_BATCH)),
     }
-  yield { what: 'an upsert twice', perform: () => assertUpsert(run, batch) }
+  yield {
+    what: 'updates of records that do not exist',
+    perform: () => assertUnknown(run, batch, run.target.key, [randomUUID(), randomUUID()]),
+  }
+  yield {
+    what: 'an upsert twice, and updates by another account',
+    async perform() {
+      const names = await assertUpsert(run, batch)
+      const { otherKey } = run.target
+      if (otherKey !== undefined) await assertUnknown(run, batch, otherKey, names)
+    },
+  }
 }
 
 /** A request of the operation. Calling `newBody` again gives the same values. */
@@ -130,15 +141,40 @@ async function assertAtomic(run: Run, batch: Batch, items: JsonObject[]): Promis
 
 const isOfItem = (field: string): boolean => /^items\.\d+\./.test(field)
 
-async function assertUpsert(run: Run, batch: Batch): Promise<void> {
+/** Throws unless the owner of the key is told that no record has the ID, or the key of an upsert. */
+async function assertUnknown(
+  run: Run,
+  batch: Batch,
+  key: string | null,
+  [id, value]: RecordNames,
+): Promise<void> {
+  const items = [
+    { action: 'update', id, data: {} },
+    { action: 'update', data: { [batch.key]: value } },
+  ]
+  const request = { ...requestOf(run, batch, { items }), key }
+  const results = readResults(await assertAccepted(run, batch.operation, request, 'a batch'))
+  if (results.some(({ status }) => status !== 404))
+    throw broken(request, `updated a record that its account does not have: ${show(results)}`)
+  const fields = ['items.0.id', `items.1.data.${batch.key}`]
+  const atomic = { ...requestOf(run, batch, { atomic: true, items }), key }
+  await assertRefused(run, batch.operation, atomic, { fields, why: 'no such record exists' })
+}
+
+/** The ID of a record, and the value of its field that names it for an upsert. */
+type RecordNames = [id: string, value: string]
+
+async function assertUpsert(run: Run, batch: Batch): Promise<RecordNames> {
   const valid = await run.records.validBody(batch.create)
-  const item = { action: 'upsert', data: { ...valid, [batch.key]: randomUUID() } }
+  const value = randomUUID()
+  const item = { action: 'upsert', data: { ...valid, [batch.key]: value } }
   const request = requestOf(run, batch, { items: [item, item] })
   const results = readResults(await assertAccepted(run, batch.operation, request, 'a batch'))
   const [first, second] = results.map(({ record }) => (record as JsonObject | undefined)?.id)
   const statuses = results.map(({ status }) => status).join()
   if (statuses !== '201,200' || first !== second)
     throw broken(request, `returned ${statuses} for the records ${first} and ${second}`)
+  return [String(first), value]
 }
 
 function requestOf(run: Run, { operation }: Batch, body: JsonObject): Request {
