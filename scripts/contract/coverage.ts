@@ -51,6 +51,8 @@ const ONLY_DREDD = 'needs a file that only the tests without --url send'
 const NO_RESTRICTED_KEY =
   'needs a Read Only key of a user without the Finance permission: use --restricted-key'
 
+/** The claim of a field that a response may lack. */
+const OPTIONAL = 'response optional'
 /** `x-response-headers` is a word of this document. */
 const COMMON = 'openapi.yaml'
 
@@ -68,6 +70,10 @@ export class Coverage {
   readonly #hasRestrictedKey: boolean
   /** The operations whose body is a file. */
   readonly #takeFiles: string[]
+  readonly #testsAll: boolean
+  /** The optional fields of objects that no response had. Only requests of other operations may cause
+   *  such objects. */
+  readonly #withoutObject: Set<Cell>
   /** The run tests all operations of its own service. */
   readonly #isWhole: boolean
   readonly #cells: Cell[]
@@ -96,8 +102,10 @@ export class Coverage {
     this.#takeFiles = contract.operations
       .filter(({ files }) => files.length > 0)
       .map(({ id }) => id)
-    this.#isWhole = extent.isOwnService === true && others.length === 0
+    this.#testsAll = others.length === 0
+    this.#isWhole = extent.isOwnService === true && this.#testsAll
     this.#cells = [...new Set(uses.map(({ cell }) => cell))]
+    this.#withoutObject = new Set(this.#cells.filter(({ claim }) => claim === OPTIONAL))
     this.#cellsByKey = new Map(
       uses.map(({ subject, claim, name, cell }) => [keyOf(subject, claim, name), cell]),
     )
@@ -115,9 +123,12 @@ export class Coverage {
         if (cell !== undefined) count(cell, oracle)
       },
       testedFields: (subject, part, value) => {
-        for (const { name, claim, cell } of this.#fields.get(`${subject} ${part}`) ?? [])
+        for (const { name, claim, cell } of this.#fields.get(`${subject} ${part}`) ?? []) {
           if (hasField(value, name, VALUES[claim.slice(part.length + 1)] ?? isPresent))
             count(cell, oracle)
+          if (this.#withoutObject.has(cell) && hasField(value, parentOf(name), isPresent))
+            this.#withoutObject.delete(cell)
+        }
       },
     }
   }
@@ -163,16 +174,15 @@ export class Coverage {
     return [...withReasons, ...(this.#isWhole ? listStaleReasons(cells) : [])]
   }
 
-  #reasonFor(
-    { operation, kind, name, claim }: Cell,
-    cases: readonly Result[],
-    oracles: readonly Tester[],
-  ): string | null {
+  #reasonFor(cell: Cell, cases: readonly Result[], oracles: readonly Tester[]): string | null {
+    const { operation, kind, name, claim } = cell
     if (claim === 'status' && name === '403' && !this.#hasRestrictedKey) return NO_RESTRICTED_KEY
     const isOfFile = ['413', '415'].includes(name) && this.#takeFiles.includes(operation)
     if (claim === 'status' && isOfFile) return ONLY_DREDD
     if (claim === 'status') return UNREACHABLE[name] ?? null
-    if (kind === 'event' || claim === 'response optional') return null
+    if (kind === 'event') return null
+    if (claim === OPTIONAL)
+      return this.#testsAll || !this.#withoutObject.has(cell) ? null : 'no response had its object'
     if (!this.#isWhole) return 'is demanded only of a run of all operations without --url'
     const testers = listTesters(oracles, claim)
     if (testers.includes(CONFORMANCE) || testers.includes(DREDD)) return null
@@ -209,6 +219,11 @@ const VALUES: Record<string, (value: unknown) => boolean> = {
 }
 const isPresent = (value: unknown): boolean => value !== null
 
+/** The object or list that has the field: empty for the whole body. */
+function parentOf(field: string): string {
+  return field.slice(0, Math.max(0, field.lastIndexOf('.')))
+}
+
 /** Whether the cell must be tested, but was not. */
 export function isMissing({ seen, reason }: Cell): boolean {
   return seen === 0 && reason === null
@@ -216,7 +231,7 @@ export function isMissing({ seen, reason }: Cell): boolean {
 
 export function describeMissing({ kind, name, claim }: Cell): string {
   if (claim === 'x-untested') return `a check tested "${name}": remove the reason from x-untested`
-  const isOccurrence = ['status', 'event'].includes(kind) || claim === 'response optional'
+  const isOccurrence = ['status', 'event'].includes(kind) || claim === OPTIONAL
   if (isOccurrence) return `the ${kind} ${name} is documented, but never occurred`
   return `no check tested "${claim}"${name && ` of ${name}`}`
 }
