@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import * as http from 'node:http'
 import * as https from 'node:https'
-import { text as readText } from 'node:stream/consumers'
+import { buffer as readBytes } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseJson } from '../model/json.ts'
 import { authorizationOf, type ReceivedResponse, type Request } from './request.ts'
@@ -105,7 +105,7 @@ export class HttpClient {
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })
     const received = once(sent, 'response') as Promise<[http.IncomingMessage]>
-    // An error after the response has begun also reaches `readText`. Without a listener here, it
+    // An error after the response has begun also reaches `readBytes`. Without a listener here, it
     // would end the process.
     sent.on('error', () => {})
     sent.end(body)
@@ -113,10 +113,12 @@ export class HttpClient {
       const isBroken = sent.reusedSocket && BROKEN_CONNECTION_CODES.includes(error.code)
       throw isBroken ? new ReusedConnectionBroke(error.message) : error
     })
-    const text = await readText(response)
+    const bytes = await readBytes(response)
+    const text = bytes.toString()
     return {
       status: response.statusCode ?? 0,
       headers: toHeaders(response.rawHeaders),
+      bytes,
       text,
       json: parseJson(text),
       durationMs: performance.now() - startedAt,

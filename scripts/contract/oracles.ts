@@ -53,8 +53,7 @@ export interface Oracle extends Tester {
 
 const EXPORT_FILE_CLAIMS = [
   ...['bytes', 'csv', 'escaped', 'filter_parameter', 'filters', 'format', 'lists', 'resource'],
-  ...['rows', 'sha256'],
-  'columns',
+  ...['rows', 'sha256', 'columns', 'workbook'],
 ].map((key) => `x-export-file.${key}`)
 
 const isRead = ({ method }: Operation): boolean => method === 'get'
@@ -189,6 +188,7 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'The file of an export has the records of the list with the same filters, in the declared format.',
     tests: [
+      'body optional',
       'header content-disposition',
       'header repr-digest',
       'x-record.finished_when',

@@ -20,6 +20,7 @@ export function authorizationOf({ scheme = 'Bearer' }: Request, key: string): st
 export interface ReceivedResponse {
   status: number
   headers: Headers
+  bytes: Buffer
   text: string
   /** Undefined unless the body is JSON. */
   json: unknown

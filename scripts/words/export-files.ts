@@ -12,12 +12,13 @@ export interface ExportFileWords {
   /** The parameter of the list for a filter: `*` stands for the name of the filter. */
   filter_parameter: string
   format: string
-  /** The values of `format` for CSV with a header line. The others are `binary`, or JSON arrays. */
+  /** The values of `format` for CSV with a header line. */
   csv: string[]
   /** The values of `format` for which an apostrophe precedes text that could be a formula. */
   escaped: string[]
-  /** The values of `format` that the contract tests do not read. */
-  binary: string[]
+  /** The values of `format` for a workbook (Office Open XML) with one sheet, whose first row has the names
+   *  of the fields. The other values stand for a JSON array. */
+  workbook: string[]
   /** The field with the names of the columns. */
   columns: string
   rows: string

@@ -18,6 +18,7 @@ interface Cell {
 }
 
 const onSqlite = test.runIf(inject('database') === 'sqlite')
+const onPostgres = test.runIf(inject('database') === 'postgres')
 
 let target: Target
 beforeAll(async () => {
@@ -25,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => target[Symbol.asyncDispose]())
 
-test(
+onPostgres(
   'a running service: the contract holds, every cell was seen, and the test records are deleted',
   async () => {
     await using muster = await newMuster()
@@ -62,14 +63,14 @@ test(
 )
 
 onSqlite(
-  'without --url: starts a service of its own, and prints the seed, and with --matrix the matrix',
+  'without --url: the contract holds for a service of its own, and every promise was tested',
   async () => {
     await using muster = await newMuster()
-    const args = ['contract', '--only', 'createTask,getTask', '--runs', '2', '--matrix']
-    const { status, stdout, stderr } = await muster.run(args)
+    const { status, stdout, stderr } = await muster.run(['contract', '--runs', '3', '--matrix'])
+    expect(stdout).not.toMatch(/^FAIL/m)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
-    expect(stdout).toMatch(/^OPERATION +200 +201 +304 +400 .* EVENTS\ncreateTask +[1-9]/)
-    expect(stdout).toMatch(/task\.created 1\ngetTask /)
+    expect(stdout).toMatch(/^OPERATION +200 +201 .* EVENTS\n/)
+    expect(stdout).toMatch(/^createTask +[1-9].* task\.created [1-9]/m)
     expect(stdout).toMatch(/requests to http:\S+ with --seed \d+: the contract holds\.\n$/)
   },
   TEST_TIMEOUT_MS,

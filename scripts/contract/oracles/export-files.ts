@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { type CastingFunction, parse } from 'csv-parse/sync'
+import { readXlsx } from 'hucre/xlsx'
 import { type JsonObject, parseJson } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import { type ExportFileWords, readExportFileWords } from '../../words/export-files.ts'
@@ -24,13 +25,17 @@ import { assertAccepted } from './refused.ts'
 import { assertRules } from './stored-values.ts'
 
 const FORMULAS = ['=1+1', '+1', '-1', '@a', '\t1', '\r1', "'=1"]
-/** Text that CSV must quote, or that it could confuse with other text. */
-const TEXTS = [...FORMULAS, 'a,"b"\r\nc', '', ' a ', '{"a":1}', '😀']
+/** Text that CSV must quote, or that a file could confuse with other text. */
+const TEXTS = [...FORMULAS, 'a,"b"\r\nc', '', ' a ', '{"a":1}', '_x0041_', '😀']
 /** More than a batch of records that the service may read at once. */
 const RECORDS = 30
 const MAX_TRIES = 3
 /** OWASP, "CSV Injection". */
 const FORMULA = /^[=+\-@\t\r]/
+const CSV = 'text/csv'
+const JSON_TYPE = 'application/json'
+const WORKBOOK = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
+const EXTENSIONS: Record<string, string> = { [CSV]: 'csv', [JSON_TYPE]: 'json', [WORKBOOK]: 'xlsx' }
 
 /** A list whose records are exported. */
 interface ExportTest {
@@ -55,9 +60,8 @@ export async function* exportFileChecks(run: Run, operation: Operation): AsyncGe
   if (!words || !create || !get) return
   const { properties = {} } = requestSchema(contract, create)
   const maxFilters = properties[words.filters]?.maxProperties
-  const formats = (properties[words.format]?.enum ?? []).filter(
-    (format) => !words.binary.includes(String(format)),
-  )
+  const formats = (properties[words.format]?.enum ?? []).map(String)
+  const json = formats.find((format) => ![...words.csv, ...words.workbook].includes(format))
   for (const [resource, id] of Object.entries(words.lists)) {
     const listed = contract.operations.find((one) => one.id === id)
     const schema = listed && findItemSchema(contract, listed)
@@ -72,7 +76,7 @@ export async function* exportFileChecks(run: Run, operation: Operation): AsyncGe
       ...formats.map((format) => ({ format, filterings: [] })),
       { format: words.csv[0], filterings: [], columns: [fields.at(-1) ?? '', fields[0] ?? ''] },
       ...chooseFilters(list, await list.readAll(), earlier).map((filterings) => ({
-        format: formats.at(-1),
+        format: json,
         filterings: filterings.slice(0, maxFilters),
       })),
     ]
@@ -89,7 +93,7 @@ export async function* exportFileChecks(run: Run, operation: Operation): AsyncGe
 }
 
 interface Selection {
-  format: unknown
+  format: string | undefined
   filterings: Filtering[]
   /** With the ID of the record. Undefined: all fields. */
   columns?: string[]
@@ -118,7 +122,7 @@ async function assertExported(test: ExportTest, selection: Selection): Promise<v
     const { request, record, file } = await requestFile(test, selection, query)
     const problem =
       findSummaryProblem(test.words, record, file, records.length) ??
-      findContentProblem(test, selection, file, records)
+      (await findContentProblem(test, selection, file, records))
     if (problem === undefined) return noteTested(test, record, file)
     const isStable = isDeepStrictEqual(records, await list.readAll(query))
     if (isStable || tries === MAX_TRIES)
@@ -128,12 +132,13 @@ async function assertExported(test: ExportTest, selection: Selection): Promise<v
 
 /** Counts the promises that `assertExported` tests. */
 function noteTested(
-  { run, operation, get, words }: ExportTest,
+  { run, operation, create, get, words }: ExportTest,
   record: JsonObject,
   file: ReceivedResponse,
 ): void {
-  for (const word of Object.keys(words))
-    if (word !== 'binary') run.tested(operation.id, `x-export-file.${word}`)
+  for (const name of Object.keys(record[words.filters] ?? {}))
+    run.tested(create.id, 'body optional', `${words.filters}.${name}`)
+  for (const word of Object.keys(words)) run.tested(operation.id, `x-export-file.${word}`)
   for (const name of Object.keys(readRecordWords(run.contract, get).set_when ?? {}))
     if (record[name] !== null) run.tested(get.id, 'x-record.set_when', name)
   run.tested(get.id, 'x-record.finished_when')
@@ -174,13 +179,13 @@ async function requestFile(
 function findSummaryProblem(
   words: ExportFileWords,
   record: JsonObject,
-  { text, headers }: ReceivedResponse,
+  { bytes, headers }: ReceivedResponse,
   rows: number,
 ): string | undefined {
-  const digest = createHash('sha256').update(text).digest()
+  const digest = createHash('sha256').update(bytes).digest()
   const expected = {
     [words.rows]: rows,
-    [words.bytes]: Buffer.byteLength(text),
+    [words.bytes]: bytes.length,
     [words.sha256]: digest.toString('hex'),
   }
   const name = Object.keys(expected).find((field) => record[field] !== expected[field])
@@ -188,7 +193,7 @@ function findSummaryProblem(
     return `${name} is ${show(record[name])} instead of ${show(expected[name])}`
   const [header, value] = [headers.get('repr-digest'), `sha-256=:${digest.toString('base64')}:`]
   if (header !== null && header !== value) return `Repr-Digest is ${header}, not ${value}`
-  const extension = headers.get('content-type')?.split('/')[1]
+  const extension = EXTENSIONS[headers.get('content-type') ?? '']
   // RFC 6266: quotes are optional, and other parameters can follow.
   const form = new RegExp(`^attachment; *filename="?[^";/]+\\.${extension}"?(;|$)`, 'i')
   const file = headers.get('content-disposition')
@@ -196,22 +201,22 @@ function findSummaryProblem(
   return `Content-Disposition is ${file}, not an attachment whose name ends with .${extension}`
 }
 
-function findContentProblem(
+async function findContentProblem(
   { words, fields: allFields, list }: ExportTest,
-  { format, columns: fields = allFields }: Selection,
-  { headers, text, json }: ReceivedResponse,
+  { format = '', columns: fields = allFields }: Selection,
+  { headers, bytes, text, json }: ReceivedResponse,
   records: JsonObject[],
-): string | undefined {
-  const isCsv = words.csv.includes(String(format))
-  const isEscaped = words.escaped.includes(String(format))
-  const [type, expectedType] = [
-    headers.get('content-type'),
-    isCsv ? 'text/csv' : 'application/json',
-  ]
+): Promise<string | undefined> {
+  const isCsv = words.csv.includes(format)
+  const isWorkbook = words.workbook.includes(format)
+  const isEscaped = words.escaped.includes(format)
+  const type = headers.get('content-type')
+  const expectedType = isCsv ? CSV : isWorkbook ? WORKBOOK : JSON_TYPE
   if (type !== expectedType) return `the file has the media type ${type}, not ${expectedType}`
-  const [header, ...lines] = isCsv ? parseCsv(text) : [fields]
+  const table = isCsv ? parseCsv(text) : isWorkbook ? await readWorkbook(bytes) : undefined
+  const [header, ...lines] = table ?? [fields]
   if (!isDeepStrictEqual(header, fields)) return `the header line is ${show(header)}, not ${fields}`
-  const rows = isCsv ? lines.map((cells) => toRow(fields, cells)) : json
+  const rows = table === undefined ? json : lines.map((cells) => toRow(fields, cells))
   if (!Array.isArray(rows)) return 'the file is no JSON array'
   if (rows.length !== records.length)
     return `the file has ${rows.length} records, but the list ${records.length}`
@@ -220,10 +225,11 @@ function findContentProblem(
   for (const record of records) {
     const row: JsonObject | undefined = rowsById.get(idOf(record))
     if (row === undefined) return `the file lacks ${show(record)}`
-    const isSame = (name: string): boolean =>
-      isCsv
-        ? isCell(row[name] ?? null, record[name] ?? null, isEscaped)
-        : isDeepStrictEqual(row[name], record[name])
+    const isSame = (name: string): boolean => {
+      const [cell, value] = [row[name] ?? null, record[name] ?? null]
+      if (isCsv) return isCell(cell, value, isEscaped)
+      return isWorkbook ? isWorkbookCell(cell, value) : isDeepStrictEqual(row[name], record[name])
+    }
     const names = fields === allFields ? Object.keys({ ...row, ...record }) : fields
     const wrong = names.find((name) => !isSame(name))
     if (wrong !== undefined)
@@ -239,14 +245,28 @@ function parseCsv(text: string): (string | null)[][] {
   return parse(text, { record_delimiter: '\r\n', cast }) as (string | null)[][]
 }
 
-function toRow(fields: string[], cells: (string | null)[]): JsonObject {
+/** The rows of its only sheet. Throws if the bytes are no workbook. */
+async function readWorkbook(bytes: Buffer): Promise<unknown[][]> {
+  const { sheets } = await readXlsx(bytes)
+  return sheets.length === 1 ? (sheets[0]?.rows ?? []) : []
+}
+
+function toRow(fields: string[], cells: unknown[]): JsonObject {
   return Object.fromEntries(fields.map((name, column) => [name, cells[column]]))
 }
 
-/** Whether the cell has the value. Lists and objects are JSON text. */
+/** Whether the cell of a CSV file has the value. Lists and objects are JSON text. */
 function isCell(cell: unknown, value: unknown, isEscaped: boolean): boolean {
   if (value === null || cell === null) return cell === value
   if (typeof value === 'object') return isDeepStrictEqual(parseJson(String(cell)), value)
   const text = String(value)
   return cell === (isEscaped && FORMULA.test(text) ? `'${text}` : text)
+}
+
+/** Whether the cell of a workbook has the value: as its own type, or as text. A workbook has no empty
+ *  text. */
+function isWorkbookCell(cell: unknown, value: unknown): boolean {
+  if (typeof value === 'object' && value !== null)
+    return isDeepStrictEqual(parseJson(String(cell)), value)
+  return (cell ?? '') === (value ?? '')
 }
