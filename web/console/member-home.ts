@@ -107,7 +107,7 @@ async function changesCard(visit: Visit, visible: Resource[]): Promise<Content> 
     const verb = change.event_type.slice(change.event_type.indexOf('.') + 1)
     return [
       twoLines(links.get(change.resource_id) ?? kind, `${kind} ${verb}`),
-      change.user_name,
+      change.user_name && html`<span class="clip">${change.user_name}</span>`,
       when(change.created_at, visit.now),
     ]
   })

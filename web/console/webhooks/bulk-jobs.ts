@@ -44,6 +44,7 @@ import {
   type Tone,
   table,
   timeElement,
+  twoLines,
 } from '../ui.ts'
 import { BULK_KINDS, BULK_STATES, roughDuration } from './bulk-kinds.ts'
 import { limitedCount } from './health.ts'
@@ -111,24 +112,27 @@ interface JobsContext {
 }
 
 function jobsTable(jobs: BulkJob[], { names, results, now }: JobsContext): Html {
-  const rows = jobs.map(({ id, kind, webhookId, state, done, total, createdAt }) => {
-    const { delivered = 0, failed = 0, waiting = 0 } = results.get(id) ?? {}
+  const rows = jobs.map((job) => {
+    const { id, kind, webhookId, state, done, total, createdAt } = job
+    const result = results.get(id) ?? NO_RESULT
     return {
       id: `job-${id}`,
       cells: [
         html`<a href="/console/webhooks/jobs/${id}">${BULK_KINDS[kind].title}</a>`,
         webhookId === null ? 'All' : html`<bdi class="clipped">${names.get(webhookId)}</bdi>`,
         pill(BULK_STATES[state].tone, BULK_STATES[state].label),
-        `${count(done)} of ${count(total)}`,
-        resultCount(delivered),
-        resultCount(failed, 'bad'),
-        resultCount(waiting),
+        twoLines(`${count(done)} of ${count(total)}`, laterText(job, result), 'at-end'),
+        resultCount(result.delivered),
+        resultCount(result.failed, 'bad'),
+        resultCount(result.waiting),
         html`<span class="nowrap">${timeElement(createdAt, now)}</span>`,
       ],
     }
   })
   return table('Bulk jobs', COLUMNS, rows)
 }
+
+const NO_RESULT: BulkResult = { delivered: 0, failed: 0, waiting: 0 }
 
 const COLUMNS = [
   'Job',
@@ -169,6 +173,13 @@ async function jobPage(visit: Visit): Promise<ConsolePage> {
       card('', await jobFacts(visit, job)),
     ],
   }
+}
+
+/** False if the result has all deliveries of the job, or if its counts stopped. */
+function laterText({ done }: BulkJob, { delivered, failed, waiting }: BulkResult): Content {
+  if (Math.max(delivered, failed, waiting) >= MAX_COUNTED_RESULTS) return false
+  const later = done - delivered - failed - waiting
+  return later > 0 && `${count(later)} retried again or deleted`
 }
 
 function jobResult({ id, webhookId, done }: BulkJob, result: BulkResult): Html {
@@ -225,7 +236,7 @@ const STATE_REASONS: Record<NonNullable<BulkJob['stateReason']>, string> = {
 interface ProgressOptions {
   now: Date
   canManage: boolean
-  /** The title links to the job's page. */
+  /** With a title that links to the job's page. */
   isLink?: boolean
 }
 
@@ -243,7 +254,7 @@ export function jobProgress(job: BulkJob, { now, canManage, isLink }: ProgressOp
   ]
   return html`<div class="job card-body">
     <div class="job-head">
-      <h2>${isLink ? html`<a href="/console/webhooks/jobs/${id}">${title}</a>` : title}</h2>
+      ${isLink && html`<h2><a href="/console/webhooks/jobs/${id}">${title}</a></h2>`}
       ${pill(BULK_STATES[state].tone, BULK_STATES[state].label)}
       ${canManage && isActive && jobButtons(job)}
     </div>
