@@ -101,7 +101,7 @@ export async function countResult(scope: Scope, jobId: string): Promise<BulkResu
 }
 
 /** Counting stops here, so that a list of large jobs stays fast. */
-export const MAX_COUNTED_RESULTS = 1_000
+export const MAX_COUNTED_RESULTS = 500
 
 /** The results of jobs, by the ID of the job. Each count stops at `MAX_COUNTED_RESULTS`. */
 export async function countResults(

@@ -1,4 +1,5 @@
 /** Sample entries of the audit log. */
+import { v7 as uuidv7 } from 'uuid'
 import { type AuditTarget, insertAuditEntry, type NewAuditEntry } from '../../records/audit-log.ts'
 import type { WriteScope } from '../../records/database/scope.ts'
 
@@ -50,5 +51,8 @@ export async function insertAuditLog(scope: WriteScope, ids: DemoIds, now: numbe
     const ip = user === mara ? '203.0.113.7' : '198.51.100.24'
     const at = new Date(now - minutesAgo * MINUTE)
     await insertAuditEntry(scope, { user, action, target, details, ip }, at)
+    // The log is in the order of IDs.
+    const id = uuidv7({ msecs: at.getTime() })
+    await scope.rows('audit_log').where({ created_at: at.getTime() }).update({ id })
   }
 }

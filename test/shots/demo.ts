@@ -12,6 +12,8 @@ import { issueApiKey } from '../../auth/api-key.ts'
 import { hashPassword } from '../../auth/password.ts'
 import { startSession } from '../../auth/session.ts'
 import { insertAccount } from '../../records/accounts.ts'
+import { countSelected } from '../../records/bulk-batches.ts'
+import { insertBulkJob } from '../../records/bulk-jobs.ts'
 import { migrate, withSetupLock } from '../../records/database/migrate.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
 import {
@@ -29,6 +31,7 @@ import { insertUser, type NewUser } from '../../records/users.ts'
 import { insertWebhook } from '../../records/webhooks.ts'
 import { type Config, readConfig } from '../../server/config.ts'
 import { start } from '../../server/main.ts'
+import { selectFailedDeliveries } from '../../webhooks/bulk.ts'
 import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { insertAuditLog } from './audit-log.ts'
 import { createRecords } from './records.ts'
@@ -40,6 +43,7 @@ export interface Demo {
   webhookId: string
   failingWebhookId: string
   deadWebhookId: string
+  bulkJobId: string
   failedDeliveryId: string
   deliveredDeliveryId: string
   requestId: string
@@ -116,6 +120,7 @@ export async function startDemo(): Promise<Demo> {
     webhookId,
     failingWebhookId,
     deadWebhookId,
+    bulkJobId: await retryFailed(db, scope, failingWebhookId, ownerId),
     failedDeliveryId: await findDelivery(scope, webhookId, 'failed'),
     deliveredDeliveryId: await findDelivery(scope, webhookId, 'delivered'),
     requestId: await findRequest(db, accountId),
@@ -244,6 +249,21 @@ async function findDelivery(
 }
 
 /** The ID of an event with a failed delivery. */
+async function retryFailed(
+  db: Db,
+  scope: Scope,
+  webhookId: string,
+  createdBy: string,
+): Promise<string> {
+  const now = new Date()
+  const selection = selectFailedDeliveries(webhookId, null, { since: new Date(0) }, now)
+  const job = { selection, rate: 500, total: await countSelected(scope, selection), createdBy }
+  const { id } = await transaction(db, (trx) =>
+    insertBulkJob(writeScope(trx, scope.accountId), job, now),
+  )
+  return id
+}
+
 async function findEvent(scope: Scope, webhookId: string): Promise<string> {
   const deliveries = await listDeliveries(scope, { webhookId, state: 'failed', limit: 100 })
   return deliveries.find(({ eventId }) => eventId !== null)?.eventId ?? randomUUID()

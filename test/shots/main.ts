@@ -101,6 +101,7 @@ function pagesOf({
   webhookId,
   failingWebhookId,
   deadWebhookId,
+  bulkJobId,
   failedDeliveryId,
   deliveredDeliveryId,
   requestId,
@@ -128,6 +129,7 @@ function pagesOf({
     { name: 'webhook-retry-failed', path: `/console/webhooks/${webhookId}/retry-failed` },
     { name: 'webhook-retry-waiting', path: `/console/webhooks/${webhookId}/retry-waiting` },
     { name: 'bulk-jobs', path: '/console/webhooks/jobs' },
+    { name: 'bulk-job', path: `/console/webhooks/jobs/${bulkJobId}` },
     { name: 'webhook-edit', path: `/console/webhooks/${webhookId}/edit` },
     {
       name: 'delivery-failed',
