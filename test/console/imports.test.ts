@@ -48,7 +48,13 @@ it('a file with other column names: dry run, refused rows, then the import', asy
     'column:0': 'full_name',
     'column:1': '',
     'column:2': '',
+    mode: 'create',
     dry_run: 'true',
+  })
+  const other = await upload(visits, 'Full name,External ID\nAda,1\n')
+  expect(withValues(mainForm((await visits.get(other.to)).text), {})).toMatchObject({
+    'column:1': 'external_id',
+    mode: 'upsert',
   })
   expect(mainText(page.text)).toContain('For example Ada, Bob')
   const to = await start(visits, sent.to, { 'column:2': 'external_id' })

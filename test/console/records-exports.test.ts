@@ -92,6 +92,22 @@ it('an export of records that the user cannot view: 403 for its file and its cre
   ).toBe(303)
 })
 
+it('the page of an export shows its filters and columns in words, and its name and status once', async () => {
+  const participant_id = (await owner.client.get('/participants')).body.data[0].id
+  const id = await newCompleteExport(app, owner.client, {
+    resource: 'tasks',
+    filters: { participant_id, status: 'open,in_progress' },
+    columns: ['id', 'due_at'],
+  })
+  const { text } = await owner.visits.get(`/records/exports/${id}`)
+  expect(mainText(text)).toMatch(
+    /Filters (Participant Ada Lovelace|Status Open, In progress| )+Columns ID, Due at /,
+  )
+  expect(mainText(text).match(/Completed(?! at)/g)).toHaveLength(1)
+  expect(mainText(text)).not.toContain('Error')
+  expect(text).toContain('aria-label="Copy the SHA-256"')
+})
+
 it('an unfinished export shows its progress and reloads; a completed, failed or expired one does not', async () => {
   const { id } = await expectSuccess(
     owner.client.post('/exports', {

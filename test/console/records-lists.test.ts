@@ -100,6 +100,7 @@ describe('lists', () => {
 
   it('422 with buttons that choose a search result for a name in place of an ID', async () => {
     const answer = await owner.visits.get('/records/tasks?filter[participant_id]=ada&sort=title')
+    expect(mainText(answer.text)).toContain('Choose a participant from the list.')
     expect(answer.status).toBe(422)
     const { name, id } = optionIn(answer.text, 'Ada 27')
     // The browser sends the typed text before the value of the button.

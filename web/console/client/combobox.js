@@ -77,6 +77,9 @@ export function closeLists() {
   for (const input of document.querySelectorAll('[role="combobox"]')) setOpen(input, false)
 }
 
+// The results that come with a page would cover its errors.
+closeLists()
+
 document.addEventListener('htmx:after:swap', () => {
   closeLists()
   const input = document.activeElement

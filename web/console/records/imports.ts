@@ -10,7 +10,7 @@ import {
   readImportFile,
 } from '../../../records/imports.ts'
 import type { User } from '../../../records/users.ts'
-import { type Content, type Html, html } from '../../shared/html.ts'
+import { type Html, html } from '../../shared/html.ts'
 import { formPage, labelledField, selectField } from '../form-fields.ts'
 import { AlreadyCreated, FORM_KEY, formKey, formRequest } from '../idempotent-form.ts'
 import { errorPage } from '../layout.ts'
@@ -129,7 +129,8 @@ async function columnsPage(visit: Visit): Promise<ConsolePage> {
   const target = findTarget(visit, query.get('resource'))
   const format = query.get('format') === 'ndjson' ? 'ndjson' : 'csv'
   if ((await findUpload(scope, id)) === undefined) return fileGone()
-  const columns = format === 'csv' ? await columnFields(visit, target) : html``
+  const columns = format === 'csv' ? await columnFields(visit, target) : undefined
+  const canUpsert = columns?.some(({ field }) => field === 'external_id') ?? true
   const hidden = { resource: optionOf(target), format, [FORM_KEY]: formKey(visit) }
   return formPage(
     { title: `Import ${plural(target).toLowerCase()}`, crumbs: CRUMBS },
@@ -139,11 +140,11 @@ async function columnsPage(visit: Visit): Promise<ConsolePage> {
       selectField({
         name: 'mode',
         label: 'What each row does',
-        value: query.get('mode') ?? 'upsert',
+        value: query.get('mode') ?? (canUpsert ? 'upsert' : 'create'),
         choices: MODES,
         isRequired: true,
       }),
-      columns,
+      columns?.map(({ input }) => input),
       selectField({
         name: 'dry_run',
         label: 'Run',
@@ -167,7 +168,10 @@ function fileGone(): ConsolePage {
 const SAMPLE_ROWS = 3
 
 /** A field of the target for each column of the file. */
-async function columnFields({ scope, params, ctx }: Visit, target: Resource): Promise<Content> {
+async function columnFields(
+  { scope, params, ctx }: Visit,
+  target: Resource,
+): Promise<{ field: string; input: Html }[]> {
   const id = params.upload ?? ''
   const [header = [], ...rows] = await readSample(
     readImportFile(scope, id, 'upload'),
@@ -183,19 +187,21 @@ async function columnFields({ scope, params, ctx }: Visit, target: Resource): Pr
     // Files have amounts in minor units, as the API has them.
     label: label(name).replace(/ minor$/, ' in minor units, for example cents'),
   }))
-  return header.map((column, index): Html => {
+  return header.map((column, index) => {
     const samples = rows.map((row) => row[index]).filter(Boolean)
-    return selectField({
+    const field = earlier
+      ? (earlier[index] ?? '').replace(LEFT_OUT, '')
+      : guessField(names, column ?? '')
+    const input = selectField({
       name: `column:${index}`,
       label: `Column ${column || index + 1}`,
       hint: samples.length > 0 && `For example ${samples.join(', ').slice(0, 100)}`,
-      value: earlier
-        ? (earlier[index] ?? '').replace(LEFT_OUT, '')
-        : guessField(names, column ?? ''),
+      value: field,
       choices,
       none: 'Leave out',
       isRequired: true,
     })
+    return { field, input }
   })
 }
 

@@ -104,7 +104,7 @@ function filterField({ name, description, schema }: Filter, context: FilterConte
   const messages = errors[parameter]
   const common: FieldOptions = {
     name: parameter,
-    label: html`<span title="${description}">${label(name)}</span>`,
+    label: html`<span title="${description}">${fieldLabel(name)}</span>`,
     value,
     isRequired: false,
     ...(messages && {
@@ -159,9 +159,13 @@ function referenceField(
     </fieldset>`
   }
   const find = queryText([[FIND, name]])
+  const isUnchosen = options.errors !== undefined
   return combobox({
     ...options,
     label,
+    ...(isUnchosen && {
+      errors: { [options.name]: [`Choose a ${noun(referenced)} from the list.`] },
+    }),
     resource: referenced,
     search: { path: `/console${resourcePath(resource)}${find}`, method: 'get' },
     result: suggestions[name],

@@ -118,7 +118,8 @@ async function recordCard(
   const isTried = hasFile && item.dry_run === true && canImport(visit.user)
   const fileLabel = 'refused_count' in item ? 'Download refused rows' : 'Download'
   const links = [
-    hasFile && buttonLink(resourcePath(resource, item.id, 'file'), fileLabel, 'primary'),
+    hasFile &&
+      buttonLink(resourcePath(resource, item.id, 'file'), fileLabel, isTried ? '' : 'primary'),
     isTried && buttonLink(importRowsLink(item), 'Import the rows', 'primary'),
   ]
   const attributes =
