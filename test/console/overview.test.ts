@@ -125,7 +125,8 @@ describe('the overview', () => {
     const other = await app.newAccount()
     await newAttempts(other, await newWebhook(other, 'Theirs'), [{ succeeded: false, at: hour }])
 
-    const { text } = await (await visitor(app, account)).get('')
+    const owner = await visitor(app, account)
+    const { text } = await owner.get('')
     expect(figuresOf(text)).toMatchObject({ 'Webhook attempts': '11', 'Failed deliveries': '1' })
     // Successful and failed attempts, by hour.
     expect(tableOf(text, 'Webhook attempts').map(([, ...counts]) => counts)).toEqual([
@@ -139,6 +140,8 @@ describe('the overview', () => {
       ['Badly Healthy', 'Attempts by hour: 1 succeeded, 1 failed', '50.00 %', '0', '1'],
       ['Well Healthy', 'Attempts by hour: 5 succeeded, 0 failed', '100 %', '1', '0'],
     ])
+    const list = tableOf((await owner.get('/webhooks')).text, 'Webhooks')
+    expect(list.map(([name = '']) => name.split(' ')[0])).toEqual(['Worse', 'Badly', 'Well'])
     expect(text).toContain(`href="/console/webhooks/${worse}?state=retrying"`)
     expect(text).not.toContain('Theirs')
   })
