@@ -1,11 +1,12 @@
 /** The delivery engine: lost jobs, its figures, a hanging endpoint, and background jobs. */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { expect, test } from 'vitest'
+import { expect, inject, test } from 'vitest'
 import { deleteWebhook } from '../../records/webhooks.ts'
 import { emit, emitMany } from '../../webhooks/emit.ts'
 import { until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
+import { allEnded } from './bulk-jobs.ts'
 import {
   NEVER,
   newEvents,
@@ -49,6 +50,38 @@ test('the figures of an engine: attempts in flight, results, and the age of the 
   expect(engine.stats()).toMatchObject({ outcomes: { success: 1 }, ended: { delivered: 1 } })
   expect(await engine.oldestDueAgeMs()).toBe(0)
 })
+
+test.runIf(inject('database') === 'postgres')(
+  'attempts of a webhook at its concurrency limit wait for a slot, and need no jobs',
+  async () => {
+    await using installation = await newInstallation()
+    const engine = await installation.start()
+    await using subscriber = await newSubscriber(installation)
+    const { tenant, receiver } = subscriber
+    await until('the engine leads', () => engine.isLeader())
+    const { write } = installation.db
+    await write.raw(`
+      create table added_jobs (id uuid);
+      create function note_job() returns trigger language plpgsql as $$
+      begin insert into added_jobs values (new.id); return new; end $$;
+      create trigger note_job before insert on pgboss.job_common
+        for each row when (new.name = 'deliveries') execute function note_job()`)
+    // More than the limit of a quick endpoint. On a busy machine, some get jobs.
+    let emitted = 0
+    await until(
+      'a burst needs no jobs',
+      async () => {
+        await write.raw('delete from added_jobs')
+        await tenant.emit(150, 'task.created')
+        emitted += 150
+        await allEnded(tenant, emitted)
+        return (await write.raw('select from added_jobs')).rows.length === 0
+      },
+      12_000,
+    )
+    expect(receiver.requests).toHaveLength(emitted)
+  },
+)
 
 test('a hanging endpoint does not delay another', async () => {
   await using installation = await newInstallation()

@@ -6,6 +6,7 @@ import {
   isAtLimit,
   isBelowLimit,
   isBelowSlotQuota,
+  isFull,
   type LeaseRound,
   mayStart,
   mayUseHost,
@@ -45,6 +46,17 @@ it.each([
   { situation: 'slow, none in flight', health: slow(0), expected: false },
 ])('an attempt may start without a job: $situation: $expected', ({ health, expected }) => {
   expect(isBelowLimit(health, NOW_MS)).toBe(expected)
+})
+
+it.each([
+  { situation: 'nothing is known', health: undefined, expected: false },
+  { situation: '15 in flight', health: normal(15), expected: false },
+  { situation: '16 in flight', health: normal(16), expected: true },
+  { situation: 'quick, 127 in flight', health: quick(127), expected: false },
+  { situation: 'quick, 128 in flight', health: quick(128), expected: true },
+  { situation: 'slow, one in flight', health: slow(1), expected: false },
+])('an attempt waits for a slot: $situation: $expected', ({ health, expected }) => {
+  expect(isFull(health, NOW_MS)).toBe(expected)
 })
 
 describe('concurrency limit', () => {

@@ -9,7 +9,7 @@ import { RunLoop } from '../../runtime/run-loop.ts'
 import type { Turns } from '../../runtime/turns.ts'
 import type { Queue } from '../queue/queue.ts'
 import { Backlog, isDue } from './backlog.ts'
-import type { ImmediateAttempts } from './immediate-attempts.ts'
+import { type ImmediateAttempts, START_PAUSE_MS } from './immediate-attempts.ts'
 import type { InFlight } from './in-flight.ts'
 import type { Leader } from './leader.ts'
 import type { Leaser } from './leaser.ts'
@@ -67,7 +67,7 @@ export class Enqueuer {
   readonly #backlog: Backlog
   readonly #realignment: Realignment
   readonly #loop: RunLoop
-  readonly #timers = new Map<'sweep' | 'refill' | 'due' | 'lease', NodeJS.Timeout>()
+  readonly #timers = new Map<'sweep' | 'refill' | 'due' | 'lease' | 'later', NodeJS.Timeout>()
   /** Attempts that this process has just scheduled: they need no search. */
   #announced: Attempt[] = []
   #search: Search = 'all'
@@ -193,16 +193,25 @@ export class Enqueuer {
     this.#announced = []
     const due = announced.filter((attempt) => isDue(attempt, at))
     const belowQuota = due.filter(({ webhookId }) => !ledger.full.has(webhookId))
-    const notStarted = await immediate.start(belowQuota)
-    const selected = ledger.takeQuota(notStarted, at)
+    const notStarted = await immediate.start(belowQuota, at)
+    this.#announceAgain(notStarted.later)
+    const selected = ledger.takeQuota(notStarted.attempts, at)
     const hasRemaining =
-      belowQuota.length < announced.length || selected.attempts.length < notStarted.length
+      belowQuota.length < announced.length || selected.attempts.length < notStarted.attempts.length
     if (hasRemaining) this.#search = 'all'
     if (selected.attempts.length === 0) return
     await this.#backlog.enqueue(selected, at)
     // The next announced attempts of a webhook cannot start at once while it has attempts in the
     // queue.
     await leaser.leaseNow()
+  }
+
+  /** The next announcement, or a timer, tries again to start these. */
+  #announceAgain(attempts: Attempt[]): void {
+    clearTimeout(this.#timers.get('later'))
+    if (attempts.length === 0) return
+    this.#announced.unshift(...attempts)
+    this.#timers.set('later', setTimeout(this.#loop.wake, START_PAUSE_MS))
   }
 
   async #enqueueBacklog(search: Search): Promise<void> {

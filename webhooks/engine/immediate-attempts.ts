@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import type { Attempt, AttemptWith } from '../../records/attempt.ts'
 import { RunLoop } from '../../runtime/run-loop.ts'
 import type { Turns } from '../../runtime/turns.ts'
-import { isBelowLimit, isBelowSlotQuota } from '../policy/fairness.ts'
+import { isBelowLimit, isBelowSlotQuota, isFull } from '../policy/fairness.ts'
 import type { AttemptJobs } from '../queue/attempt-jobs.ts'
 import { type Deliveries, untilStarted } from './deliveries.ts'
 import type { InFlight } from './in-flight.ts'
@@ -28,7 +28,17 @@ interface ImmediateAttemptsOptions {
 /** Immediate attempts leave this many slots to attempts that have a job. */
 const MIN_FREE_SLOTS = 128
 /** The pause after a start. Attempts that are scheduled meanwhile start together. */
-const START_PAUSE_MS = 20
+export const START_PAUSE_MS = 20
+/** An attempt whose webhook is at its concurrency limit waits at most this long for a slot before it
+ *  gets a job. A job for it would mean a job for each attempt in flight, too. */
+const MAX_SLOT_WAIT_MS = 100
+
+export interface NotStarted {
+  /** These need jobs. */
+  attempts: Attempt[]
+  /** Their webhooks are at their concurrency limits, and may soon have free slots. */
+  later: Attempt[]
+}
 
 export class ImmediateAttempts {
   readonly #options: ImmediateAttemptsOptions
@@ -44,20 +54,21 @@ export class ImmediateAttempts {
     )
   }
 
-  /** Starts attempts of webhooks that have no other due attempt, if slots are free. Returns the
+  /** Starts due attempts of webhooks that have no other due attempt, if slots are free. Returns the
    *  attempts that it has not started. */
-  start(attempts: Attempt[]): Promise<Attempt[]> {
+  start(attempts: Attempt[], at: Date): Promise<NotStarted> {
     const { inFlight, jobs, ledger, leader, leaseTurns } = this.#options
     return leaseTurns.take(async () => {
       // Another process may lead by now, and have found these attempts, too.
-      if (!leader.isLeader || !this.#hasFreeSlots) return attempts
-      const withDue = ledger.webhooksWithDue()
-      if (!withDue) return attempts
-      const notStarted: Attempt[] = []
+      const withDue = leader.isLeader && this.#hasFreeSlots && ledger.webhooksWithDue()
+      if (!withDue) return { attempts, later: [] }
+      const notStarted: NotStarted = { attempts: [], later: [] }
       for (const attempt of attempts)
-        if (!withDue.has(attempt.webhookId) && this.#mayStart(attempt))
+        if (withDue.has(attempt.webhookId)) notStarted.attempts.push(attempt)
+        else if (this.#mayStart(attempt))
           this.#waiting.push(...inFlight.add([jobs.leaseWithoutJob(attempt)]))
-        else notStarted.push(attempt)
+        else if (this.#mayStartSoon(attempt, at)) notStarted.later.push(attempt)
+        else notStarted.attempts.push(attempt)
       if (this.#waiting.length > 0) this.#loop.wake()
       return notStarted
     })
@@ -101,6 +112,12 @@ export class ImmediateAttempts {
       isBelowSlotQuota(endpoints.slots, accountId, true) &&
       isBelowLimit(endpoints.health.get(webhookId), performance.now())
     )
+  }
+
+  #mayStartSoon({ webhookId, scheduledAt }: Attempt, at: Date): boolean {
+    const health = this.#options.inFlight.endpoints.health.get(webhookId)
+    const waitedMs = at.getTime() - scheduledAt
+    return isFull(health, performance.now()) && waitedMs < MAX_SLOT_WAIT_MS
   }
 
   async #addJobsOf(attempts: AttemptWith<'lease'>[]): Promise<void> {

@@ -36,8 +36,9 @@ const GATHER_MS = 10
 /** A result of an attempt without a job can wait longer, because nothing waits for its slot: such
  *  an attempt starts only while slots are free and no other attempt of its webhook is due. */
 const GATHER_WITHOUT_JOB_MS = 100
-/** As soon as this many results are waiting, they are stored. */
-const GATHER_COUNT = 256
+/** As soon as this many results are waiting, they are stored: a webhook at its concurrency limit waits
+ *  for that. */
+const GATHER_COUNT = 64
 const MAX_BATCH = 512
 /** Concurrent transactions. SQLite has one writer. */
 const MAX_TRANSACTIONS = { postgres: 2, sqlite: 1 }

@@ -270,6 +270,11 @@ export function isBelowLimit(health: EndpointHealth | undefined, nowMs: number):
   return !health || (!isSlow(health) && health.inFlight < concurrencyLimit(health, nowMs))
 }
 
+/** Whether the webhook is at its limit only until attempts in flight end: its endpoint is not slow. */
+export function isFull(health: EndpointHealth | undefined, nowMs: number): boolean {
+  return health !== undefined && !isSlow(health) && !isBelowLimit(health, nowMs)
+}
+
 /** Whether normal rounds lease no more attempts of the webhook until one in flight ends. */
 export function isAtLimit(health: EndpointHealth, nowMs: number): boolean {
   return health.inFlight >= Math.min(NORMAL_LIMIT, concurrencyLimit(health, nowMs))
