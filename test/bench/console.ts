@@ -1,5 +1,7 @@
-/** Console: response times of the lists with a million rows, and the cost of a page. */
+/** Console: response times of the lists with a million rows, the cost of a page, and that of open
+ *  pages. */
 import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
 import { v7 as uuidv7 } from 'uuid'
 import { startSession } from '../../auth/session.ts'
@@ -11,6 +13,7 @@ import { readConfig } from '../../server/config.ts'
 import { layout } from '../../web/console/layout.ts'
 import { requestsTable } from '../../web/console/requests/request-row.ts'
 import { startChild } from './child.ts'
+import { insertParticipants } from './lists.ts'
 import { figure, percentile, type Result } from './result.ts'
 import type { Server } from './server.ts'
 import { addWebhooks, type Bench, type Environment, newAccount, withRecords } from './set-up.ts'
@@ -23,7 +26,11 @@ const MEASURED_REQUESTS = 20
 /** On SQLite the goal is a response within one second. */
 const MAX_P95_MS = { postgres: 300, sqlite: 1_000 }
 
+const PAGE_SIZE = 25
 const RENDERED_ROWS = 200
+
+const OPEN_PAGES = 100
+const POLL = { 'HX-Request': 'true', 'Muster-Poll': '1' }
 
 const USERS = Array.from({ length: 20 }, () => randomUUID())
 const OPERATIONS = [
@@ -70,6 +77,7 @@ export async function consolePages(bench: Bench): Promise<Result[]> {
   const { accountId, webhookId, cookie } = await withRecords(environment, async (trx, config) => {
     const { scope } = await newAccount(trx)
     await addWebhooks(scope, ['https://example.com/webhooks'], config)
+    await insertParticipants(scope, rows)
     const user: { id: string } = await scope.rows('users').first('id')
     const webhook: { id: string } = await scope.rows('webhooks').first('id')
     const { token } = await startSession(
@@ -83,9 +91,9 @@ export async function consolePages(bench: Bench): Promise<Result[]> {
 
   await using server = startChild<Server>('server.ts')
   const url = await server.call('start', 'service', environment, accountId)
-  const fetchPage = async (path: string): Promise<string> => {
+  const fetchPage = async (path: string, headers?: Record<string, string>): Promise<string> => {
     const { statusCode, body } = await request(`${url}/console${path}`, {
-      headers: { Cookie: cookie },
+      headers: { Cookie: cookie, ...headers },
     })
     if (statusCode !== 200) throw new Error(`${path} returned ${statusCode}`)
     return body.text()
@@ -104,6 +112,38 @@ export async function consolePages(bench: Bench): Promise<Result[]> {
       percentile(times, 0.95),
     )
   }
+  /** CPU time of the service per second, in milliseconds. */
+  const cpuDuring = async (work: () => Promise<unknown>): Promise<number> => {
+    const [cpuMicros, startedAt] = [await server.call('cpuMicros'), performance.now()]
+    await work()
+    const spentMs = ((await server.call('cpuMicros')) - cpuMicros) / 1_000
+    return (spentMs * 1_000) / (performance.now() - startedAt)
+  }
+  /** Of many open pages, which reload at this interval. */
+  const measureOpen = async (what: string, path: string, seconds: number): Promise<Result> => {
+    bench.progress(what)
+    const reloads = (OPEN_PAGES / seconds) * (bench.quick ? 4 : 20)
+    const reload = async (): Promise<void> => {
+      const polls: Promise<string>[] = []
+      for (let count = 0; count < reloads; count++) {
+        polls.push(fetchPage(path, POLL))
+        await delay((seconds * 1_000) / OPEN_PAGES)
+      }
+      await Promise.all(polls)
+    }
+    await cpuDuring(reload)
+    const used = await cpuDuring(reload)
+    const idle = await cpuDuring(() => delay(5_000))
+    return figure(
+      {
+        what: `${OPEN_PAGES} open pages: ${what}`,
+        unit: 'ms',
+        goal: { atMost: 50 },
+        note: 'CPU per second',
+      },
+      used - idle,
+    )
+  }
   const ofRows = `of ${rows.toLocaleString('en')}`
   return [
     await measurePage(`requests ${ofRows}, 24 h`, '/requests?range=24h'),
@@ -116,6 +156,18 @@ export async function consolePages(bench: Bench): Promise<Result[]> {
     await measurePage(`deliveries ${ofRows}`, `/webhooks/${webhookId}`),
     await measurePage(`deliveries ${ofRows}, failed`, `/webhooks/${webhookId}?state=failed`),
     await measurePage('overview', ''),
+    await measurePage(`participants ${ofRows}`, '/records/participants'),
+    await measurePage(
+      `participants ${ofRows}, by name, last page`,
+      `/records/participants?sort=full_name&page[number]=${rows / PAGE_SIZE}`,
+    ),
+    await measurePage(
+      `participants ${ofRows}, search`,
+      '/records/participants?filter[search]=zebra',
+    ),
+    await measureOpen('overview', '', 15),
+    await measureOpen('requests', '/requests', 5),
+    await measureOpen('deliveries of a webhook', `/webhooks/${webhookId}`, 3),
     figure(
       { what: 'rendering a page of 200 rows', unit: 'ms', goal: { atMost: 25 }, note: 'p95' },
       measureRendering(),

@@ -1,6 +1,7 @@
 /** Lists of an account with 1,000,000 participants, compared with the same of an account with 10,000. The filters
  *  match equally many records in both. Then walks through all pages of the large account. */
 import { request } from 'undici'
+import type { WriteScope } from '../../records/database/scope.ts'
 import { comparison, type Result, type Round } from './result.ts'
 import { startService } from './service.ts'
 import { type Bench, type Environment, newAccount, withRecords } from './set-up.ts'
@@ -137,17 +138,23 @@ async function walk(url: string, account: Account, isByCursor: boolean): Promise
   return { muster: rateOf(pages), reference }
 }
 
-/** Adds an account with this many participants in one statement, which takes seconds. Every record with the
- *  status, the tag or the word of a filter is as far from the next one. */
 function addAccount(environment: Environment, participants: number): Promise<Account> {
   return withRecords(environment, async (trx) => {
     const { scope, token } = await newAccount(trx)
-    const { accountId, dialect, sql } = scope
-    const digits = dialect === 'postgres' ? "lpad(to_hex(n), 8, '0')" : "printf('%08x', n)"
-    const isMatch = `n % ${participants / MATCHES} = 0`
-    const id = `${digits} || '-0000-7000-8000-${accountId.slice(-12)}'`
-    await sql.raw(
-      `with recursive numbers as (
+    await insertParticipants(scope, participants)
+    return { token, participants }
+  })
+}
+
+/** Inserts this many participants in one statement, which takes seconds. Every record with the status, the tag or the
+ *  word of a filter is as far from the next one. */
+export async function insertParticipants(scope: WriteScope, participants: number): Promise<void> {
+  const { accountId, dialect, sql } = scope
+  const digits = dialect === 'postgres' ? "lpad(to_hex(n), 8, '0')" : "printf('%08x', n)"
+  const isMatch = `n % ${participants / MATCHES} = 0`
+  const id = `${digits} || '-0000-7000-8000-${accountId.slice(-12)}'`
+  await sql.raw(
+    `with recursive numbers as (
          select cast(1 as bigint) as n union all select n + 1 from numbers where n < ${participants}
        ), people as (
          select n, 'Person ' || (n * 7919 % 1000003) || case when ${isMatch} then ' Zebra' else '' end as name,
@@ -161,13 +168,11 @@ function addAccount(environment: Environment, participants: number): Promise<Acc
          case when ${isMatch} then '["vip"]' else '[]' end,
          'crm-' || n, lower(name) || ? || email, n * 1000, n * 1000
        from people`,
-      [accountId, '\n'],
-    )
-    await sql.raw(
-      `insert into participant_tags (account_id, participant_id, tag)
+    [accountId, '\n'],
+  )
+  await sql.raw(
+    `insert into participant_tags (account_id, participant_id, tag)
        select account_id, id, 'vip' from participants where account_id = ? and status = 'archived'`,
-      [accountId],
-    )
-    return { token, participants }
-  })
+    [accountId],
+  )
 }

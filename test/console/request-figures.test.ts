@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { sharedApp } from '../helpers.ts'
 import { figuresOf, requestIdsIn, tableOf } from './forms.ts'
 import { HOUR, logRequests, MINUTE, NOW, type RequestInput } from './logged-requests.ts'
-import { newAccountOwner, type Visitor } from './visitors.ts'
+import { newAccountOwner, newConsoleUser, type Visitor, visitor } from './visitors.ts'
 
 describe('the figures of API requests', () => {
   const app = sharedApp({ now: () => new Date(NOW) })
@@ -35,6 +35,31 @@ describe('the figures of API requests', () => {
       [time(minute - MINUTE), '0', '1', '1'],
       [time(minute), '2', '0', '0'],
     ])
+  })
+
+  it('open pages that reload: read the figures once; users who open the page read anew', async () => {
+    const { account, owner } = await newAccountOwner(app)
+    const admin = await visitor(app, await newConsoleUser(app, account.accountId))
+    const viewers = [owner, admin, owner, admin, owner, admin, owner, admin]
+    const countReads = async (path: string, headers?: Record<string, string>): Promise<number> => {
+      let reads = 0
+      const count = ({ sql }: { sql: string }): void => {
+        if (/as bucket.* from request_minutes/s.test(sql)) reads++
+      }
+      app.db.read.on('query', count)
+      const pages = await Promise.all(viewers.map((viewer) => viewer.get(path, headers)))
+      app.db.read.off('query', count)
+      expect(pages.map(({ status }) => status)).toEqual(viewers.map(() => 200))
+      return reads
+    }
+    for (const path of ['', '/requests']) {
+      const opened = await countReads(path)
+      expect(opened).toBe(viewers.length)
+      const reloaded = await countReads(path, { 'Muster-Poll': '1' })
+      expect(reloaded).toBeLessThanOrEqual(2)
+    }
+    await logRequests(app, account, [{ at: NOW }])
+    expect(figuresOf((await admin.get('/requests')).text)).toMatchObject({ Requests: '1' })
   })
 
   it.each([

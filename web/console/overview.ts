@@ -25,6 +25,7 @@ import {
   type Visit,
 } from './page.ts'
 import { formatPercent, requestBars, requestStats } from './requests/request-figures.ts'
+import { isReload, sharedRead } from './shared-reads.ts'
 import { buttonLink, card, empty, numberColumn, type Stat, stats, table } from './ui.ts'
 import {
   attemptBars,
@@ -59,12 +60,16 @@ async function lastDay(visit: Visit): Promise<Content> {
   const endOfBucket = now.getTime() - (now.getTime() % BUCKET_MS) + BUCKET_MS
   const webhooks = await listWebhooks(scope)
   const ids = webhooks.map(({ id }) => id)
-  const [traffic, healths, unreadable, use, steps] = await Promise.all([
-    findTraffic(scope, { from: endOfBucket - DAY_MS, until: null }, BUCKET_MS, endOfBucket),
+  const [[traffic, use], healths, unreadable, steps] = await Promise.all([
+    sharedRead(visit, ['last day', endOfBucket], () =>
+      Promise.all([
+        findTraffic(scope, { from: endOfBucket - DAY_MS, until: null }, BUCKET_MS, endOfBucket),
+        listRateLimitUse(scope, now, MAX_USERS),
+      ]),
+    ),
     findWebhookHealth(scope, ids, now),
     findUnreadableSecrets(visit),
-    listRateLimitUse(scope, now, MAX_USERS),
-    firstSteps(visit, webhooks.length > 0),
+    isReload(visit) ? [] : firstSteps(visit, webhooks.length > 0),
   ])
   const rows = webhooks.flatMap((webhook): WebhookRow[] => {
     const health = healths.get(webhook.id)

@@ -22,6 +22,7 @@ import { absoluteTime, bytes, count, counted, zoneTitle } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import { getFromStandby, isOwnerOrAdmin, type PageResult, type Route, type Visit } from '../page.ts'
 import { type ListPage, toListPage } from '../query.ts'
+import { isReload, sharedRead } from '../shared-reads.ts'
 import { buttonLink, card, empty, note, pager } from '../ui.ts'
 import { errorCauses } from './error-causes.ts'
 import { canViewAllQueries, redactQuery, visibleOperations } from './request-access.ts'
@@ -102,8 +103,23 @@ function rangeButtons({ range }: RequestQuery): Html {
 async function results(visit: Visit, query: RequestQuery): Promise<Html> {
   const { scope } = visit
   const { input, olderThan, newerThan, bucketMs, chartEnd } = query
-  const filter = await toSearchable(scope, allowedFilter(visit, query))
-  const traffic = await findTraffic(scope, filter, bucketMs, chartEnd)
+  const allowed = allowedFilter(visit, query)
+  const { filter, traffic, figures } = await sharedRead(
+    visit,
+    [allowed, bucketMs, input],
+    async () => {
+      const filter = await toSearchable(scope, allowed)
+      const traffic = await findTraffic(scope, filter, bucketMs, chartEnd)
+      return {
+        filter,
+        traffic,
+        figures: traffic.requests > 0 && [
+          trafficChart(traffic, bucketMs, input),
+          topOperations(traffic, input),
+        ],
+      }
+    },
+  )
   const isFirstPage = !olderThan && !newerThan
   const requests = isFirstPage
     ? await listNewest(visit, filter, traffic)
@@ -112,10 +128,7 @@ async function results(visit: Visit, query: RequestQuery): Promise<Html> {
   const isLive = isFirstPage && filter.until === null && filter.text === undefined
   const path = `/console${requestsPath(input)}`
   const reload = isLive && reloadEvery(REFRESH_SECONDS, path, 'traffic')
-  const hasTraffic = traffic.requests > 0
   const csvPath = requestsPath(input, {}, '/requests.csv')
-  // A reload replaces only the part above the causes.
-  const isReload = visit.ctx.get('Muster-Poll') !== ''
   const hasFailures = traffic.clientErrors + traffic.serverErrors > 0
   return html`<div id="traffic"${reload}>
     ${filter.from > query.filter.from && limitNote(query, filter.from)}
@@ -124,11 +137,11 @@ async function results(visit: Visit, query: RequestQuery): Promise<Html> {
     ${trafficStats(traffic, bucketMs)}
     ${card('Requests', html`<div id="list">${requestList(visit, requests, query)}</div>`, [
       html`<span class="muted">${counted(traffic.requests, 'request')}</span>`,
-      hasTraffic && buttonLink(csvPath, 'Export as CSV'),
+      figures && buttonLink(csvPath, 'Export as CSV'),
     ])}
-    ${hasTraffic && [trafficChart(traffic, bucketMs, input), topOperations(traffic, input)]}
+    ${figures}
   </div>
-  ${hasFailures && !isReload && (await errorCauses(visit, filter, input))}`
+  ${hasFailures && !isReload(visit) && (await errorCauses(visit, filter, input))}`
 }
 
 /** Lists the first page. A search of the whole period is slow when few requests match, so this

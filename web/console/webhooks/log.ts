@@ -21,6 +21,7 @@ import {
 } from '../page.ts'
 import { withQuery } from '../query.ts'
 import { readOnlyNote } from '../read-only-note.ts'
+import { isReload } from '../shared-reads.ts'
 import { buttonLink, card, empty, pager, stats, tabs, timeElement } from '../ui.ts'
 import { jobProgress } from './bulk-jobs.ts'
 import { attemptResult, DELIVERY_STATES, deliveriesTable, withAttempts } from './delivery-rows.ts'
@@ -64,7 +65,7 @@ async function logPage(visit: Visit): Promise<ConsolePage> {
     </div>`,
     card(
       'Deliveries',
-      [filters(visit, webhook, query), await log(visit, webhook, query, found)],
+      [!isReload(visit) && filters(visit, webhook, query), await log(visit, webhook, query, found)],
       [
         stateTabs(webhook, query),
         canManage && webhook.enabled && retryLinks(webhook, query, health),
