@@ -111,6 +111,32 @@ describe.runIf(inject('database') === 'sqlite').each(SCREENS)(
       expect(troubles).toEqual([])
     })
 
+    it('creates a job with two questions', async () => {
+      const account = await app.newAccount()
+      await using visited = await site.visit('/records/jobs', { person: account, ...screen })
+      const { page, troubles } = visited
+      const clicks = await countClicks(page)
+      await page.getByRole('link', { name: 'New job' }).first().press('Enter')
+      await page.getByLabel('Title').fill('Interpreter')
+      await page.getByRole('button', { name: 'Add another' }).press('Enter')
+      await page.getByRole('group', { name: 'Screening question 2' }).waitFor()
+      for (const [index, question] of ['Do you speak French?', 'Do you travel?'].entries()) {
+        const group = page.getByRole('group', { name: `Screening question ${index + 1}` })
+        await group.getByLabel('Question').fill(question)
+        await group.getByLabel('Kind of Expected answer').selectOption('Yes')
+        await group.getByLabel('Importance').selectOption('Must have')
+      }
+      await page.getByRole('button', { name: 'Create job' }).last().press('Enter')
+      await page.getByRole('heading', { name: 'Interpreter' }).waitFor()
+      expect(clicks()).toBe(7)
+      const { data } = (await app.as(account).get('/jobs')).body
+      expect(data[0].screening_questions).toMatchObject([
+        { key: 'do_you_speak_french', expected: true },
+        { key: 'do_you_travel', expected: true },
+      ])
+      expect(troubles).toEqual([])
+    })
+
     it('creates an application, finds a record, and edits it although a colleague did', async () => {
       const account = await app.newAccount()
       const client = app.as(account)
@@ -128,10 +154,11 @@ describe.runIf(inject('database') === 'sqlite').each(SCREENS)(
       expect(clicks()).toBe(4)
 
       await follow(page, 'Participants')
+      await page.getByRole('heading', { name: 'Participants' }).waitFor()
       await page.keyboard.press('/')
       await page.keyboard.type('hopper')
       await page.keyboard.press('Enter')
-      await page.getByText('1 participant').waitFor()
+      await page.getByRole('link', { name: 'Remove the filter Search: hopper' }).waitFor()
       expect(clicks()).toBe(4 + 2)
 
       await page.getByRole('link', { name: 'Grace Hopper', exact: true }).press('Enter')

@@ -83,8 +83,8 @@ closeLists()
 document.addEventListener('htmx:after:swap', () => {
   closeLists()
   const input = document.activeElement
-  if (input.role !== 'combobox' || !isCurrent(input)) return
+  if (input.role !== 'combobox' || listOf(input).dataset.text === undefined) return
   setOpen(input, true)
   // An empty text asks for nothing, so Enter must choose nothing.
-  if (input.value !== '') activate(input, optionsOf(input)[0])
+  if (input.value !== '' && isCurrent(input)) activate(input, optionsOf(input)[0])
 })
