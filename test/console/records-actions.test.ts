@@ -183,6 +183,11 @@ describe('a form without JavaScript', () => {
       [],
     ])
 
+    const none = await submitForm(visits, '/records/exports/new?resource=jobs', { columns: [] })
+    expect([none.status, fieldErrors(none.text)]).toEqual([
+      422,
+      { columns: 'Columns must have at least one.' },
+    ])
     const wrong = await submitForm(visits, '/records/exports/new?resource=jobs', {
       columns: 'amount_minor',
     })

@@ -145,10 +145,12 @@ const KINDS: Record<FieldKind, KindRules> = {
     fits: () => false,
     control: columnsControl,
     write: () => undefined,
-    read: (draft, { path, schema }) => {
+    read: (draft, { path, schema }, { problems }) => {
       const columns = draft.getAll(path).filter(Boolean)
-      const areAll = columns.length === schema.items?.enum?.length
-      return areAll || columns.length === 0 || draft.get('format') === 'json' ? undefined : columns
+      if (columns.length === schema.items?.enum?.length || draft.get('format') === 'json')
+        return undefined
+      if (columns.length === 0) problems[path] = ['must have at least one.']
+      return columns
     },
   },
   /** Options, joined with commas into one text: see keyed-fields.ts. */

@@ -75,14 +75,14 @@ function filtersField(form: Form, field: FormField): FormField | undefined {
   return { ...keyed, parts: parts.map(({ part }) => part) }
 }
 
-/** The columns of an export. All of them if the user has chosen none, or has chosen another resource
- *  since. The field has no columns without a chosen resource. */
+/** The columns of an export. All of them until the user has seen those of this resource. The field has
+ *  no columns without a chosen resource. */
 function columnsField(form: Form, field: FormField): FormField {
   const resource = chosenResource(form)
   const names = resource ? recordFields(resource).map(([name]) => name) : []
-  const shownFor = form.draft.get(kindName(field.path)) ?? resource?.slug
+  const shownFor = form.draft.get(kindName(field.path))
   const hasChosen = form.draft.getAll(field.path).some(Boolean)
-  if (!hasChosen || shownFor !== resource?.slug) {
+  if (shownFor === null ? !hasChosen : shownFor !== resource?.slug) {
     form.draft.delete(field.path)
     for (const name of names) form.draft.append(field.path, name)
   }
