@@ -1,6 +1,6 @@
 /** PostgreSQL: drops outdated weeks of the tables in records/weeks.ts. A week is outdated when all of its IDs
  *  are. Until then its outdated rows stay, so rows stay for up to a week longer than without partitions. */
-import { type Sql, select } from './database/statements.ts'
+import { jsonRows, type Sql, select } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
 import { lowestIdAt, timeOfId } from './ids.ts'
 import { UNDELIVERED, UNQUEUED_BY_WEBHOOK } from './index-predicates.ts'
@@ -116,9 +116,50 @@ export async function prepareDeliveries({ sql }: Trx, week: Week): Promise<boole
     .where('delivery_id', '>=', week.from)
     .where('delivery_id', '<', week.until)
   if ((await attempt.first('number')) !== undefined) return false
+  const deletions = await findAccountDeletions(sql)
+  const counts = await countRows(sql, 'deliveries', week)
   // A retry may schedule an attempt meanwhile.
   await sql.raw('lock table deliveries in access exclusive mode')
-  return areFinished(sql, week)
+  if (!(await areFinished(sql, week))) return false
+  // Only the deletion of an account can have removed rows that are counted here.
+  const { total, completed } = await findAccountDeletions(sql)
+  if (total !== completed || total !== deletions.completed) return false
+  await subtractCounts(sql, 'deliveries', counts)
+  return true
+}
+
+/** The deletions of accounts, whose rows are never removed. */
+async function findAccountDeletions(sql: Sql): Promise<{ total: number; completed: number }> {
+  const [found] = await select<{ total: number; completed: number }>(
+    sql,
+    'select count(*) as total, count(completed_at) as completed from account_deletions',
+    [],
+  )
+  return { total: Number(found?.total), completed: Number(found?.completed) }
+}
+
+/** The rows of a week by account and counted value, as JSON. */
+async function countRows(sql: Sql, table: WeeklyTable, { name }: Week): Promise<string> {
+  // Reads all rows anyway, but the connection prefers an index.
+  await sql.raw('set local enable_seqscan = on')
+  const [found] = await select<{ counts: string | null }>(
+    sql,
+    `select cast(json_agg(counted) as text) as counts from (
+       select account_id, cast(${countedColumns[table]} as text) as value, count(*) as records
+       from ${name} group by 1, 2) as counted`,
+    [],
+  )
+  await sql.raw('set local enable_seqscan = off')
+  return found?.counts ?? '[]'
+}
+
+async function subtractCounts(sql: Sql, table: WeeklyTable, counts: string): Promise<void> {
+  const input = jsonRows('postgres', { account_id: 'uuid', value: 'text', records: 'bigint' })
+  await sql.raw(
+    `insert into record_counts (account_id, list, value, records, version)
+     select account_id, ?, value, -records, floor(random() * 2147483648) from ${input}`,
+    [table, counts],
+  )
 }
 
 /** Removes the events from the counts, and from deliveries that were created later. */
@@ -131,13 +172,6 @@ export async function prepareEvents({ sql }: Trx, week: Week): Promise<boolean> 
     .where('event_id', '<', week.until)
     .update({ event_id: null })
   await sql.raw(`lock table ${week.name} in share mode`)
-  // Reads all rows anyway, but the connection prefers an index.
-  await sql.raw('set local enable_seqscan = on')
-  const value = countedColumns.events
-  await sql.raw(
-    `insert into record_counts (account_id, list, value, records, version)
-     select account_id, 'events', ${value}, -count(*), floor(random() * 2147483648)
-     from ${week.name} group by account_id, ${value}`,
-  )
+  await subtractCounts(sql, 'events', await countRows(sql, 'events', week))
   return true
 }
