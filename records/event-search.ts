@@ -1,5 +1,5 @@
 import { validate as isUuid } from 'uuid'
-import type { Scope } from './database/scope.ts'
+import { isOfAccount, orderOfIds, type Scope } from './database/scope.ts'
 import { EVENT_COLUMNS, type EventRow, type StoredEventRow } from './events.ts'
 import { lowestIdAt } from './ids.ts'
 import { findByRequestId, listRequests, type RequestEntry } from './request-log.ts'
@@ -33,11 +33,13 @@ export async function searchEvents(
   scope: Scope,
   { eventType, resourceId, request, since, until, olderThan, newerThan, limit }: EventSearch,
 ): Promise<EventRow[]> {
-  const query = scope
-    .rows('events')
-    .select(EVENT_COLUMNS)
-    .orderBy('id', newerThan === undefined ? 'desc' : 'asc')
-    .limit(limit)
+  const direction = newerThan === undefined ? 'desc' : 'asc'
+  const isOwn = isOfAccount(scope, 'events')
+  const query =
+    eventType === undefined && resourceId === undefined
+      ? scope.sql('events').whereRaw(isOwn.sql, isOwn.bindings)
+      : scope.rows('events')
+  query.select(EVENT_COLUMNS).orderByRaw(orderOfIds('events', direction)).limit(limit)
   if (resourceId !== undefined) query.where('resource_id', resourceId)
   // A record has few events, and a type may have millions: only without a record, the index of types
   // may serve the query.

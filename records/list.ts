@@ -11,7 +11,7 @@ import {
   writeCursor,
 } from './cursor.ts'
 import { errorCode } from './database/errors.ts'
-import type { Scope } from './database/scope.ts'
+import { isOfAccount, orderOfIds, type Scope } from './database/scope.ts'
 import { type Condition, idIn, select } from './database/statements.ts'
 import { LOWEST_ID } from './ids.ts'
 import { findStoredCount } from './record-counts.ts'
@@ -112,7 +112,7 @@ export async function listPage<Row, Item>(
   const { 'page[size]': size, sort: sorts = [] } = query
   const { number, after } = readPageStart(operation, query)
   const filters = withStoredIds(filtersOf(query))
-  const where = await matching(scope, listing, filters)
+  const where = await matching(scope, listing, filters, sorts)
   const isSynchronised = 'created_from' in operation.filters
   const completeUntil = isSynchronised ? await scope.findCompleteUntil?.() : undefined
   const list = { table: listing.table, filters, where, sorts, size }
@@ -301,10 +301,10 @@ export async function* eachBatch<Row extends { id: string }, Item>(
   size: number,
 ): AsyncGenerator<Item[]> {
   const { table, fromRow } = listing
-  const where = await matching(scope, listing, withStoredIds(filters))
+  const where = await matching(scope, listing, withStoredIds(filters), [])
   const text = `select ${table}.* from ${table}
     where ${where.sql} and ${table}.id > ?
-    order by ${table}.id
+    order by ${order(listing, [])}
     limit ?`
   for (let after = LOWEST_ID; ; ) {
     const rows = await select<Row>(scope.sql, text, [...where.bindings, after, size])
@@ -329,6 +329,7 @@ async function matching<Row, Item>(
   scope: Scope,
   { table, filters = {}, condition }: Listing<Row, Item>,
   input: Record<string, unknown>,
+  sorts: string[],
 ): Promise<Condition> {
   const conditions = await Promise.all(
     Object.entries(input).map(
@@ -337,8 +338,11 @@ async function matching<Row, Item>(
   )
   // SQLite would read all records of the account in the order of the list. The plus hides its indexes.
   const hidden = conditions.some(({ isSelective }) => isSelective) ? '+' : ''
+  const isInOrderOfIds = conditions.length === 0 && sorts.every((sort) => fieldOf(sort) === 'id')
   return allOf(
-    { sql: `${hidden}${table}.account_id = ?`, bindings: [scope.accountId] },
+    isInOrderOfIds
+      ? isOfAccount(scope, table)
+      : { sql: `${hidden}${table}.account_id = ?`, bindings: [scope.accountId] },
     ...(condition === undefined ? [] : [{ sql: condition, bindings: [] }]),
     ...conditions,
   )
@@ -383,14 +387,17 @@ function order<Row, Item>(
     return `${column(table, field)} ${directionOf(sort, isReversed)}${nulls}`
   })
   // Ties are sorted by ID in the direction of the last field, as in the index.
-  return [...terms, `${table}.id ${directionOf(sorts.at(-1), isReversed)}`].join(', ')
+  const direction = directionOf(sorts.at(-1), isReversed)
+  return terms.length === 0
+    ? orderOfIds(table, direction)
+    : [...terms, `${table}.id ${direction}`].join(', ')
 }
 
 function fieldOf(sort: string): string {
   return sort.replace(/^-/, '')
 }
 
-function directionOf(sort: string | undefined, isReversed = false): string {
+function directionOf(sort: string | undefined, isReversed = false): 'asc' | 'desc' {
   return (sort?.startsWith('-') ?? false) === isReversed ? 'asc' : 'desc'
 }
 
