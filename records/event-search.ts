@@ -1,5 +1,6 @@
 import { validate as isUuid } from 'uuid'
-import { isOfAccount, orderOfIds, type Scope } from './database/scope.ts'
+import { isOfAccount, orderOfIds } from './database/order-of-ids.ts'
+import type { Scope } from './database/scope.ts'
 import { EVENT_COLUMNS, type EventRow, type StoredEventRow } from './events.ts'
 import { lowestIdAt } from './ids.ts'
 import { findByRequestId, listRequests, type RequestEntry } from './request-log.ts'

@@ -11,7 +11,8 @@ import {
   writeCursor,
 } from './cursor.ts'
 import { errorCode } from './database/errors.ts'
-import { isOfAccount, orderOfIds, type Scope } from './database/scope.ts'
+import { isOfAccount, orderOfIds } from './database/order-of-ids.ts'
+import type { Scope } from './database/scope.ts'
 import { type Condition, idIn, select } from './database/statements.ts'
 import { LOWEST_ID } from './ids.ts'
 import { findStoredCount } from './record-counts.ts'

@@ -12,7 +12,8 @@ import {
   type Verb,
 } from './audit-log.ts'
 import type { FieldChange } from './changes.ts'
-import { isOfAccount, orderOfIds, type Scope } from './database/scope.ts'
+import { isOfAccount, orderOfIds } from './database/order-of-ids.ts'
+import type { Scope } from './database/scope.ts'
 import { type Condition, inBatches, jsonRows, select } from './database/statements.ts'
 import type { NewEventRow } from './events.ts'
 

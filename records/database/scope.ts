@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { Subscription } from '../subscriptions.ts'
 import type { Db } from './open.ts'
-import { type Condition, type Dialect, inBatches, type Sql } from './statements.ts'
+import { type Dialect, inBatches, type Sql } from './statements.ts'
 import { type Source, type Trx, transaction } from './transaction.ts'
 
 const MAX_INSERTED_ROWS = 500
@@ -30,18 +30,6 @@ export function accountScope({ dialect, sql }: Source, accountId: string): Scope
     rows: (table) => sql(table).where(`${table}.account_id`, accountId),
   }
 }
-
-/** A condition for the account's rows that are read in `orderOfIds` without another filter. With `account_id = ?`,
- *  PostgreSQL may choose the primary key, and read the rows of other accounts that come first. Only an index of the
- *  account has the order of account and ID that `= any` needs. */
-export function isOfAccount({ accountId, dialect }: Scope, table: string): Condition {
-  return dialect === 'postgres'
-    ? { sql: `${table}.account_id = any (?::uuid[])`, bindings: [`{${accountId}}`] }
-    : { sql: `${table}.account_id = ?`, bindings: [accountId] }
-}
-
-export const orderOfIds = (table: string, direction: 'asc' | 'desc'): string =>
-  `${table}.account_id ${direction}, ${table}.id ${direction}`
 
 /** The scope of an account outside a transaction. */
 export function readScope(db: Db, accountId: string, sql: Sql = db.read): Scope {

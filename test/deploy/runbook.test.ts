@@ -26,8 +26,8 @@ const FOLLOWED = [
   'Upgrade',
   'Rotate the key',
 ]
-/** Installs packages of a registry. */
-const NOT_FOLLOWED = ['Traces']
+/** Installs packages of a registry. test/records/weeks.test.ts splits tables. */
+const NOT_FOLLOWED = ['Traces', 'Weekly partitions']
 
 test('each chapter of the runbook with commands is followed, or listed as one that is not', async () => {
   const chapters = new Set((await readRunbook()).map(({ chapter }) => chapter))

@@ -80,7 +80,7 @@ test('a resource of docs/new-resource.md is in the navigation, and its list is e
 
 test('a record of the resource is created, edited and listed', async () => {
   expect(mainText(await pages.get('/records/venues/new'))).toMatch(
-    /Name The name of the venue\. At most 200 characters\. Capacity optional The number of people that the venue holds\./,
+    /Name The name of the venue\. Capacity optional The number of people that the venue holds\./,
   )
   const page = await pages.submit('/records/venues/new', { name: 'Town hall', capacity: '240' })
   expect(mainText(page)).toMatch(/Town hall Open .* Capacity 240 .* venue\.created/)
@@ -96,7 +96,7 @@ test('a record of the resource is created, edited and listed', async () => {
 test('a new field of a resource is in its form and its list', async () => {
   const form = await pages.get('/records/participants/new')
   expect(form).toContain('name="nickname"')
-  expect(mainText(form)).toContain('Nickname optional What friends say. At most 40 characters.')
+  expect(mainText(form)).toContain('Nickname optional What friends say.')
   await pages.submit('/records/participants/new', { full_name: 'Ada Lovelace' })
   expect(mainText(await pages.get('/records/participants'))).toMatch(
     /Full name Status Email Nickname Phone/,
