@@ -1,0 +1,44 @@
+/** The figures that open pages share. */
+import { randomUUID } from 'node:crypto'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { sharedRead } from '../../web/console/shared-reads.ts'
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['performance', 'setTimeout'] }))
+afterEach(() => void vi.useRealTimers())
+
+/** Figures whose reads each take `readMs`. The result is the number of the read. */
+function newFigures(readMs: number) {
+  const id = randomUUID()
+  let reads = 0
+  const get = (poll: string): Promise<number> => {
+    const visit = { account: { id }, ctx: { get: () => poll } } as never
+    return sharedRead(visit, 'figures', async () => {
+      reads++
+      const result = reads
+      await new Promise((resolve) => setTimeout(resolve, readMs))
+      return result
+    })
+  }
+  const settled = async (result: Promise<number>): Promise<number> => {
+    await vi.advanceTimersByTimeAsync(readMs)
+    return result
+  }
+  return { open: () => settled(get('')), reload: () => settled(get('1')) }
+}
+
+test('a reload shows nothing older than a page that was opened after the last reload', async () => {
+  const { open, reload } = newFigures(100)
+  expect(await reload()).toBe(1)
+  expect(await reload()).toBe(1)
+  expect(await open()).toBe(2)
+  expect(await reload()).toBe(2)
+  await vi.advanceTimersByTimeAsync(3_000)
+  expect(await reload()).toBe(3)
+})
+
+test('after a slow read, reloads show new figures within a minute', async () => {
+  const { reload } = newFigures(20_000)
+  expect(await reload()).toBe(1)
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(await reload()).toBe(2)
+})
