@@ -27,6 +27,8 @@ interface FilterForm {
   clear: string
   /** Fields that are marked, by name: then the filters are not folded. */
   errors?: Errors
+  /** The filters are not folded. */
+  isOpen?: boolean
   /** Further parameters of the query, by name. */
   hidden?: Record<string, string>
   /** Fields that can be collapsed. */
@@ -43,6 +45,7 @@ export function filterForm(options: FilterForm): Html {
     usedCount,
     clear,
     errors = {},
+    isOpen,
     hidden = {},
     more,
     presets,
@@ -50,7 +53,7 @@ export function filterForm(options: FilterForm): Html {
   } = options
   return html`<form class="filters" method="get" action="/console${to}" novalidate${attributes}>
     ${Object.entries(hidden).map(([name, value]) => hiddenInput(name, value))}
-    <details class="fold"${hasErrors(errors) && html` open`}>
+    <details class="fold"${(isOpen || hasErrors(errors)) && html` open`}>
       <summary class="button">Filters${usedCount > 0 && html` <b>${usedCount}</b>`}</summary>
       <div class="filter-row">
         ${fields}

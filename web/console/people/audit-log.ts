@@ -133,7 +133,7 @@ const VERB_LABELS: Record<Verb, string> = {
   downloaded: 'Downloaded',
 }
 
-async function filters({ query, scope, now }: Visit): Promise<Html> {
+async function filters({ query, scope, now, ctx }: Visit): Promise<Html> {
   const input = filtersIn(query)
   const [users, keys] = await Promise.all([listUsers(scope), keyChoices(scope, input.key)])
   const select = (name: string, label: string, none: string, choices: Choice[]): Html =>
@@ -154,6 +154,8 @@ async function filters({ query, scope, now }: Visit): Promise<Html> {
     ],
     usedCount: Object.keys(input).length,
     clear: '/audit-log',
+    // Each chosen filter reloads the form, in which the user may choose the next one.
+    isOpen: ctx.get('HX-Request') !== '',
     presets: {
       now,
       to: (from) => withQuery('/audit-log', { ...input, from: toLinkTime(from), until: '' }),
