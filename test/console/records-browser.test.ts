@@ -169,6 +169,22 @@ describe('records in a browser', () => {
     expect(troubles).toEqual([expect.stringContaining('422')])
   })
 
+  it('Enter in a filter chooses no record from the list of another filter', async () => {
+    const account = await site.app.newAccount()
+    await newParticipant(site.app.as(account))
+    await using visited = await site.visit('/records/payments', { person: account })
+    const { page, troubles } = visited
+    await page.getByRole('combobox', { name: 'Participant' }).click()
+    const participants = page.getByRole('listbox', { name: 'Participants' })
+    await participants.getByRole('option').waitFor()
+    await page.getByText('More filters').click()
+    await page.getByLabel('External ID').fill('crm-1')
+    await page.getByLabel('External ID').press('Enter')
+    await page.getByRole('link', { name: 'Remove the filter External ID: crm-1' }).waitFor()
+    expect(await page.locator('.filter-chips li').count()).toBe(1)
+    expect(troubles).toEqual([])
+  })
+
   it.each(SCREENS)(
     'filters, changes and exports payments by keyboard at $viewport.width',
     async (screen) => {

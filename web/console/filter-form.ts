@@ -2,7 +2,7 @@
 import { DAY_MS, HOUR_MS } from '../../records/time-units.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import { type Errors, hasErrors } from './form-fields.ts'
-import { button, buttonLink, hiddenInput } from './ui.ts'
+import { button, buttonLink, enterButton, hiddenInput } from './ui.ts'
 
 interface MoreFilters {
   title?: string
@@ -52,6 +52,7 @@ export function filterForm(options: FilterForm): Html {
     attributes,
   } = options
   return html`<form class="filters" method="get" action="/console${to}" novalidate${attributes}>
+    ${enterButton('Filter')}
     ${Object.entries(hidden).map(([name, value]) => hiddenInput(name, value))}
     <details class="fold"${(isOpen || hasErrors(errors)) && html` open`}>
       <summary class="button">Filters${usedCount > 0 && html` <b>${usedCount}</b>`}</summary>

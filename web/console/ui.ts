@@ -18,6 +18,12 @@ export function button(label: Content, style: ButtonStyle = '', title?: string):
   return html`<button class="button ${style}"${title && html` title="${title}"`}>${label}</button>`
 }
 
+/** The Enter key presses the first button of a form, also one that chooses a record. So this hidden
+ *  button, which sends the form, comes before all others. */
+export function enterButton(label: string): Html {
+  return html`<button class="visually-hidden" tabindex="-1" aria-hidden="true">${label}</button>`
+}
+
 /** A link that looks like a button. `to` is below /console. */
 export function buttonLink(to: string, label: Content, style: ButtonStyle = ''): Html {
   return html`<a class="button ${style}" href="/console${to}">${label}</a>`

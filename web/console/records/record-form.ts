@@ -3,7 +3,7 @@ import { validate as isUuid } from 'uuid'
 import { type Html, html } from '../../shared/html.ts'
 import { type Errors, formNote } from '../form-fields.ts'
 import { zoneInput } from '../time-zone.ts'
-import { button, buttonLink, hiddenInput, note } from '../ui.ts'
+import { button, buttonLink, enterButton, hiddenInput, note } from '../ui.ts'
 import { type Draft, groupCount } from './draft.ts'
 import type { FormField } from './field.ts'
 import { control, groupFields } from './fields.ts'
@@ -15,7 +15,6 @@ export function recordForm(form: RecordForm): Html {
   const { to, cancel, submit, fields, hidden = {} } = form
   const { errors, otherErrors } = errorSentences(form)
   const problem = form.problem ?? (otherErrors.length > 0 ? otherErrors.join(' ') : undefined)
-  // The Enter key presses the first button, so a hidden button that saves comes before the others.
   return html`<form
     class="form"
     id="${FORM_ID}"
@@ -23,7 +22,7 @@ export function recordForm(form: RecordForm): Html {
     action="/console${to}"
     novalidate
   >
-    <button class="visually-hidden" tabindex="-1" aria-hidden="true">${submit}</button>
+    ${enterButton(submit)}
     ${formNote(errors, problem)}
     ${form.notice !== undefined && note('warn', form.notice)}
     ${Object.entries(hidden).map(([name, value]) => hiddenInput(name, value))}

@@ -89,8 +89,7 @@ function periodTitle({ range, filter }: RequestQuery): string {
     : `From ${absoluteTime(filter.from)} to ${absoluteTime(filter.until)}`
 }
 
-/** Buttons of the filter form, so that they also send the filters that the user has just chosen. They
- *  follow the form, because the Enter key presses its first button. */
+/** Buttons of the filter form, so that they also send the filters that the user has just chosen. */
 function rangeButtons({ range }: RequestQuery): Html {
   const buttons = Object.entries(ranges).map(([name, { label }]) => {
     const current = range === name && html` aria-current="true"`
