@@ -33,8 +33,8 @@ interface StoreOptions {
 
 /** A result waits at most this long for others. */
 const GATHER_MS = 10
-/** A result of an attempt without a job can wait longer, because nothing waits for its slot: such
- *  an attempt starts only while slots are free and no other attempt of its webhook is due. */
+/** A result of an attempt without a job can wait longer: such an attempt starts only while slots are
+ *  free, and attempts that wait for its slot get jobs soon (immediate-attempts.ts). */
 const GATHER_WITHOUT_JOB_MS = 100
 /** As soon as this many results are waiting, they are stored: a webhook at its concurrency limit waits
  *  for that. */
