@@ -2,7 +2,7 @@
  *  are. Until then its outdated rows stay, so rows stay for up to a week longer than without partitions. */
 import { jsonRows, type Sql, select } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
-import { lowestIdAt, timeOfId } from './ids.ts'
+import { LOWEST_ID, lowestIdAt, timeOfId } from './ids.ts'
 import { UNDELIVERED, UNQUEUED_BY_WEBHOOK } from './index-predicates.ts'
 import { countedColumns } from './record-counts.ts'
 import type { RemovalRun } from './removal-run.ts'
@@ -19,19 +19,20 @@ import {
 export const IS_UNFINISHED =
   "(deliveries.next_attempt_at is not null or deliveries.state in ('pending', 'retrying'))"
 
-/** Batches remove rows with lower IDs. In a table with weeks, these are the rows of weeks that could not be
- *  dropped for a week, because of unfinished deliveries, and the rows from before the first week. */
+/** Batches remove rows with lower IDs. In a table with weeks, these are the rows before the oldest week that is
+ *  not a week late: those of weeks that could not be dropped, because of unfinished deliveries, and those of no
+ *  week. The first partition has the rows from before the split, so its outdated rows cannot wait for its end. */
 export async function batchesBelow(
   { db }: RemovalRun,
   table: WeeklyTable,
   below: string,
 ): Promise<string> {
   const weeks = db.dialect === 'postgres' ? await listWeeks(db.read, table) : []
-  const [oldest] = weeks
-  if (oldest === undefined) return below
   const late = lowestIdAt(timeOfId(below) - WEEK_MS)
-  const first = oldest.from < below ? oldest.from : below
-  return weeks.findLast(({ until }) => until <= late)?.until ?? first
+  const next = weeks.find(({ until }) => until > late)
+  if (next === undefined) return below
+  const end = next.from === LOWEST_ID ? next.until : next.from
+  return end < below ? end : below
 }
 
 /** Drops each week of the table whose IDs are all below `below`, if `prepare` returns true: it runs in the

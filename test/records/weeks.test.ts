@@ -234,4 +234,17 @@ describe.runIf(inject('database') === 'postgres')('weeks', () => {
     )
     expect(await stored('events', 'id')).toHaveLength(3)
   })
+
+  test('outdated rows from before the split are removed at once, though their partition is young', async () => {
+    await using app = await startApp({ role: 'api' })
+    const tenant = await newTenant(app)
+    const now = Date.now()
+    await insertEvent(tenant, now - 91 * DAY_MS)
+    const young = await insertEvent(tenant, now - 89 * DAY_MS, { attemptedAt: now - DAY_MS })
+    await splitByWeek(app.db, now)
+    const removed = await runHousekeeping(app, 'hour', { now: () => new Date(now) })
+    expect(removed).toEqual({ events: 1, deliveries: 1, attempts: 1 })
+    expect(await tenant.scope.rows('deliveries').pluck('id')).toEqual([young])
+    expect(await weekNames(app, 'events')).toContain('events_first')
+  })
 })
