@@ -6,6 +6,7 @@ import { LOWEST_ID, lowestIdAt, timeOfId } from './ids.ts'
 import { UNDELIVERED, UNQUEUED_BY_WEBHOOK } from './index-predicates.ts'
 import { countedColumns } from './record-counts.ts'
 import type { RemovalRun } from './removal-run.ts'
+import { HOUR_MS } from './time-units.ts'
 import {
   listWeeks,
   WEEK_MS,
@@ -35,6 +36,10 @@ export async function batchesBelow(
   return end < below ? end : below
 }
 
+/** Reading all rows of a week may take longer than other statements. Without this, an error would end each run of
+ *  the retention at that week. */
+const MAX_READ_MS = HOUR_MS / 4
+
 /** Drops each week of the table whose IDs are all below `below`, if `prepare` returns true: it runs in the
  *  transaction before, at least once. */
 export async function dropWeeks(
@@ -55,6 +60,7 @@ export async function dropWeeks(
     await withBriefLocks(() =>
       run.batch(async (trx) => {
         await waitBriefly(trx)
+        await trx.sql.raw(`set local statement_timeout = ${MAX_READ_MS}`)
         if (prepare && !(await prepare(trx, week))) return {}
         const rows = await estimateRows(trx.sql, week)
         await trx.sql.raw(`drop table ${week.name}`)
@@ -83,14 +89,16 @@ async function areFinished(sql: Sql, { from, until }: Week): Promise<boolean> {
     UNQUEUED_BY_WEBHOOK,
     `${UNDELIVERED} and state in ('pending', 'retrying')`,
   ]
+  const range = [from, until]
   const conditions = [
     ...unfinished.map((condition) => `${isOfWeek} and ${condition}`),
-    `event_id >= ? and event_id < ? and ${IS_UNFINISHED}`,
+    // Without the deliveries of the week, all of which this would read.
+    `(id < ? or id >= ?) and event_id >= ? and event_id < ? and ${IS_UNFINISHED}`,
   ]
   const [found] = await select<{ exists: boolean }>(
     sql,
     `select ${conditions.map((condition) => `exists (select 1 from deliveries where ${condition})`).join(' or ')} as exists`,
-    conditions.flatMap(() => [from, until]),
+    [...unfinished.flatMap(() => range), ...range, ...range],
   )
   return found?.exists === false
 }
@@ -106,9 +114,8 @@ export async function prepareAttempts(
   await sql.raw(`lock table ${week.name} in share mode`)
   if (!(await areFinished(sql, week))) return false
   if (startedBefore === undefined) return true
-  return (
-    (await sql(week.name).where('started_at', '>=', startedBefore).first('number')) === undefined
-  )
+  const recent = sql(week.name).where('started_at', '>=', startedBefore).first('number')
+  return (await recent.options({ query_timeout: MAX_READ_MS })) === undefined
 }
 
 export async function prepareDeliveries({ sql }: Trx, week: Week): Promise<boolean> {
@@ -143,15 +150,15 @@ async function findAccountDeletions(sql: Sql): Promise<{ total: number; complete
 async function countRows(sql: Sql, table: WeeklyTable, { name }: Week): Promise<string> {
   // Reads all rows anyway, but the connection prefers an index.
   await sql.raw('set local enable_seqscan = on')
-  const [found] = await select<{ counts: string | null }>(
-    sql,
-    `select cast(json_agg(counted) as text) as counts from (
-       select account_id, cast(${countedColumns[table]} as text) as value, count(*) as records
-       from ${name} group by 1, 2) as counted`,
-    [],
-  )
+  const { rows } = await sql
+    .raw(
+      `select cast(json_agg(counted) as text) as counts from (
+         select account_id, cast(${countedColumns[table]} as text) as value, count(*) as records
+         from ${name} group by 1, 2) as counted`,
+    )
+    .options({ query_timeout: MAX_READ_MS })
   await sql.raw('set local enable_seqscan = off')
-  return found?.counts ?? '[]'
+  return rows[0].counts ?? '[]'
 }
 
 async function subtractCounts(sql: Sql, table: WeeklyTable, counts: string): Promise<void> {
