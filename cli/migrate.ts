@@ -1,3 +1,4 @@
+import { Clock } from '../records/database/clock.ts'
 import { assertSchema } from '../records/database/schema-difference.ts'
 import { splitByWeek } from '../records/weeks.ts'
 import { databaseCommand } from './commands.ts'
@@ -22,7 +23,8 @@ export const addCommand = databaseCommand({
   // The migrations ran when the database was opened.
   async run({ db, appliedMigrations: migrations }, { weekly = false }: { weekly?: boolean }) {
     await assertSchema(db)
-    const split = weekly ? await splitByWeek(db, Date.now()) : []
+    // A first partition that ends too late, because the clock of this machine is wrong, would stay as long.
+    const split = weekly ? await splitByWeek(db, (await Clock.open(db)).now().getTime()) : []
     return {
       document: { migrations, ...(weekly && { split }) },
       text: [
