@@ -7,8 +7,9 @@ import { type WriteScope, writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { countedColumns } from '../../records/record-counts.ts'
 import { type Body, newParticipant } from '../handlers/new-records.ts'
-import { type Client, sharedApp, type TestAccount } from '../helpers.ts'
+import { type Client, sharedApp, type TestAccount, until } from '../helpers.ts'
 import { seedAll } from '../resources.ts'
+import { newTenant } from '../webhooks/harness.ts'
 import { readBothCounts } from './record-counts.ts'
 
 const onPostgres = inject('database') === 'postgres'
@@ -142,3 +143,25 @@ test('doctor --counts corrects counts, and changes none that is right', async ()
   expect(await repairCounts(app.db, account.accountId)).toEqual([])
   expect((await client.get('/events')).body.meta.total).toBe(2)
 })
+
+test.runIf(onPostgres)(
+  'a webhook is deleted while its counts are added up: nothing is left of them',
+  async () => {
+    const tenant = await newTenant(app)
+    const webhook_id = await tenant.subscribe('http://127.0.0.1:1/')
+    const row = { id: randomUUID(), webhook_id, event_type: 'task.created', body: '{}' }
+    const times = { state: 'delivered', attempts: 1, created_at: 1, updated_at: 1 }
+    await tenant.write((scope) => scope.insert('deliveries', { ...row, ...times }))
+    const adding = await app.db.write.transaction()
+    await adding.raw('select add_up_record_counts(?, ?)', [tenant.scope.accountId, 'deliveries'])
+    await tenant.write((scope) => scope.rows('deliveries').delete())
+    const deletion = tenant.write((scope) => scope.rows('webhooks').delete())
+    await until('the deletion waits', async () => {
+      const waiting = app.db.read('pg_stat_activity').whereLike('query', 'delete from "webhooks"%')
+      return (await waiting.where({ wait_event_type: 'Lock' }).first('pid')) !== undefined
+    })
+    await adding.commit()
+    await deletion
+    await expectRightCounts()
+  },
+)
