@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import {
   type Body,
+  expectSuccess,
   newApplication,
   newJob,
   newParticipant,
@@ -37,11 +38,10 @@ describe('the page of a record', () => {
     expect(text).not.toContain('Task 1')
     expect(person.text).toContain(`href="/console/records/tasks?filter[participant_id]=${ada.id}"`)
     expect(person.text).toContain(
-      `href="/console/records/job-applications/${application.id}">Interpreter, Ada Lovelace</a>`,
+      `href="/console/records/job-applications/${application.id}">Interpreter</a>`,
     )
-    expect(person.text).toContain(
-      `href="/console/records/payments/${payment.id}">Ada Lovelace, €125.00</a>`,
-    )
+    expect(person.text).toContain(`href="/console/records/payments/${payment.id}">€125.00</a>`)
+    expect(text).toMatch(/Payments 1 New payment Amount Task Status Created at €125\.00 Task 0 /)
     expect(person.text).toContain(`href="/console/records/tasks/new?participant_id=${ada.id}"`)
 
     const applied = await visits.get(`/records/job-applications/${application.id}`)
@@ -55,8 +55,28 @@ describe('the page of a record', () => {
     const list = await visits.get('/records/payments')
     expect(list.text).toContain(`href="/console/records/payments/${payment.id}">Ada Lovelace</a>`)
     expect(list.text).toContain(`<a href="/console/records/tasks/${tasks[0].id}">Task 0</a>`)
+    const applications = await visits.get('/records/job-applications')
+    expect(mainText(applications.text)).toMatch(/Ada Lovelace Submitted Interpreter /)
     expect(mainText(paid.text)).toMatch(/Amount €125\.00 /)
     expect(mainText(paid.text)).not.toContain('minor')
+  })
+
+  it('marks an unfinished task after it was due, in the list too', async () => {
+    const { client, visits } = await newOwner(app)
+    const late = await newTask(client, { due_at: '2020-01-31T12:00:00Z' })
+    const isMarked = async (): Promise<boolean[]> => {
+      const pages = ['/records/tasks', `/records/tasks/${late.id}`].map((path) => visits.get(path))
+      return (await Promise.all(pages)).map(({ text }) => mainText(text).includes('Overdue'))
+    }
+    expect(await isMarked()).toEqual([true, true])
+    for (const change of [{ due_at: '2999-01-31T12:00:00Z' }, { status: 'in_progress' }]) {
+      await expectSuccess(client.patch(`/tasks/${late.id}`, change))
+      expect(await isMarked()).toEqual([false, false])
+    }
+    await expectSuccess(client.patch(`/tasks/${late.id}`, { due_at: late.due_at }))
+    expect(await isMarked()).toEqual([true, true])
+    await expectSuccess(client.patch(`/tasks/${late.id}`, { status: 'completed' }))
+    expect(await isMarked()).toEqual([false, false])
   })
 
   it.each([

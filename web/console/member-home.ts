@@ -13,8 +13,9 @@ import { type Content, type Html, html } from '../shared/html.ts'
 import { count } from './format.ts'
 import { icon } from './icons.ts'
 import type { Visit } from './page.ts'
+import { OVERDUE, statePill } from './records/cells.ts'
 import { statusPill } from './records/combobox.ts'
-import { option, plural } from './records/labels.ts'
+import { plural } from './records/labels.ts'
 import { kindOf, loadRecordLinks } from './records/record-link.ts'
 import { listRecords } from './records/references.ts'
 import { canViewResource, findResource, recordLink, resourcePath } from './records/resources.ts'
@@ -50,7 +51,7 @@ async function taskCards({ scope, now }: Visit, tasks: Resource): Promise<Conten
   const link = ({ id, title }: TaskToDo): Html => recordLink(tasks, id, title)
   const dueTime = ({ due_at: at }: TaskToDo): Content => [
     when(at, now),
-    Number(at) < now.getTime() && html` <span class="tone bad">Overdue</span>`,
+    Number(at) < now.getTime() && OVERDUE,
   ]
   return [
     listCard(`Due within ${DUE_SOON_DAYS} days`, {
@@ -78,8 +79,7 @@ async function applicationsCard(
     const title = canViewNames ? application.participant : 'Application'
     return [
       twoLines(recordLink(applications, application.id, title), application.job),
-      application.screening_outcome &&
-        html`<span class="nowrap">${option(application.screening_outcome)}</span>`,
+      application.screening_outcome && statePill(application.screening_outcome),
       when(application.created_at, now),
     ]
   })
@@ -135,7 +135,7 @@ function listCard(title: string, { columns, rows, none, all }: List): Html {
           columns,
           rows.map((cells) => ({ cells })),
         )
-  return card(title, body, all && rows.length > 0 && buttonLink(all, 'Show all', 'quiet'))
+  return card(title, body, all && rows.length > 0 && buttonLink(all, 'See all', 'quiet'))
 }
 
 function when(at: number | null, now: Date): Html {

@@ -43,7 +43,11 @@ const MAX_CELL_CHIPS = 2
 export function cell(name: string, schema: Schema, value: unknown, context: ValueContext): Content {
   if (isEmptyValue(value)) return NO_VALUE
   if (isTable(schema)) return count((value as unknown[]).length)
-  if (schema.format === 'date-time') return timeElement(Date.parse(String(value)), context.now)
+  if (schema.format === 'date-time')
+    return [
+      timeElement(Date.parse(String(value)), context.now),
+      isOverdue(name, value, context) && OVERDUE,
+    ]
   if (Array.isArray(value)) return chips(value, MAX_CELL_CHIPS)
   return inlineValue(name, schema, value, context)
 }
@@ -56,7 +60,8 @@ export function fullValue(
   context: ValueContext,
 ): Content {
   if (isEmptyValue(value)) return NO_VALUE
-  if (schema.format === 'date-time') return exactTime(String(value), context.now)
+  if (schema.format === 'date-time')
+    return [exactTime(String(value), context.now), isOverdue(name, value, context) && OVERDUE]
   if (name === 'id') return copyableId(String(value))
   if (name === 'sha256') return copyableId(String(value), 'SHA-256')
   if (hasCurrencies(schema)) return currencyName(String(value))
@@ -66,6 +71,14 @@ export function fullValue(
   if (typeof value === 'string' && !schema.enum && !referencedResource(name))
     return html`<span class="prose">${value}</span>`
   return inlineValue(name, schema, value, context)
+}
+
+export const OVERDUE = html` <span class="tone bad">Overdue</span>`
+
+/** Whether a task is unfinished after it was due. */
+function isOverdue(name: string, value: unknown, { now, item }: ValueContext): boolean {
+  const isUnfinished = item?.status === 'open' || item?.status === 'in_progress'
+  return name === 'due_at' && isUnfinished && Date.parse(String(value)) < now.getTime()
 }
 
 function isEmptyValue(value: unknown): value is null | undefined {

@@ -67,12 +67,14 @@ function selectAllBox(resource: Resource): Html {
   return html`<input type="checkbox" form="${SELECTION_FORM}" data-select-all aria-label="${name}">`
 }
 
-/** The fields in the link to a record. A field to sort by has a column of its own, so that its head
- *  can sort. */
+/** The fields in the link to a record. People look for a participant, so the other fields of an
+ *  application or a payment have columns of their own. So has a field to sort by: its head can sort. */
 function linkedFields(resource: Resource): string[] {
   const { sorts }: OperationRow = operations[resource.operations.list]
-  if (nameField(resource) !== undefined) return titleFields(resource)
-  return titleFields(resource).filter((field) => !sorts.includes(field))
+  const fields = titleFields(resource)
+  if (nameField(resource) !== undefined) return fields
+  if (fields.includes('participant_id')) return ['participant_id']
+  return fields.filter((field) => !sorts.includes(field))
 }
 
 /** Narrow screens show the link as the title of the row, without a label. */

@@ -25,6 +25,7 @@ import { keyLabels } from './keyed-fields.ts'
 import { noun, plural } from './labels.ts'
 import { filterParameter, queryText } from './list-query.ts'
 import {
+  isCurrencyOfAmount,
   type KnownRecords,
   listRecords,
   loadReferences,
@@ -97,7 +98,7 @@ async function recordCard(
   item: Item,
   known: KnownRecords,
 ): Promise<Html> {
-  const fields = recordFields(resource)
+  const fields = idLast(recordFields(resource))
   const tableFields = fields.filter(
     ([name, schema]) => isTable(schema) && Array.isArray(item[name]) && item[name].length > 0,
   )
@@ -137,6 +138,11 @@ async function recordCard(
       valuesCard(name, schema, item[name] as unknown[], context),
     )}
   </div>`
+}
+
+/** Programs need the ID. People look for the other fields first. */
+function idLast(fields: [name: string, schema: Schema][]): [name: string, schema: Schema][] {
+  return fields.toSorted(([one], [other]) => Number(one === 'id') - Number(other === 'id'))
 }
 
 /** Whether the head of the page shows the field, or only the service sets it and has not done so. */
@@ -200,22 +206,29 @@ async function relatedTable(
 ): Promise<Html> {
   const known = await loadReferences(visit, items)
   const context = { now: visit.now, known }
-  // The link in the first column shows these fields already.
-  const shownFields = titleFields(other)
+  // The page is about the record in `reference`, so its name is not repeated in each row.
+  const linkFields = titleFields(other).filter((name) => name !== reference)
   const columns = recordFields(other).filter(
     ([name, schema]) =>
       (schema.enum || name === 'created_at' || referencedResource(name)) &&
       name !== reference &&
-      !shownFields.includes(name),
+      !linkFields.includes(name) &&
+      !isCurrencyOfAmount(other, name),
   )
   const labels = columns.map(([name]) => fieldLabel(name))
   const rows = items.map((item) => ({
     cells: [
-      recordLink(other, item.id, recordTitle(other, item, known)),
+      recordLink(other, item.id, recordTitle(other, item, known, linkFields)),
       ...columns.map(([name, schema]) => cell(name, schema, item[name], context)),
     ],
   }))
-  return table(plural(other), [capital(noun(other)), ...labels], rows)
+  return table(plural(other), [linkLabel(other, linkFields), ...labels], rows)
+}
+
+/** For example `Participant`, if the links to job applications show only that field. */
+function linkLabel(other: Resource, [first = '', ...others]: string[]): string {
+  if (nameField(other) !== undefined || others.length > 0) return capital(noun(other))
+  return fieldLabel(shownName(first, other.record.properties?.[first] ?? {}))
 }
 
 const MAX_ENTRIES = 10
