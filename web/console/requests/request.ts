@@ -29,24 +29,30 @@ import { withQuery } from '../query.ts'
 import { card, codeBlock, copyableId, type Fact, facts, note } from '../ui.ts'
 import { findHiddenModule, isQueryHidden, redactQuery } from './request-access.ts'
 import { requestLinks } from './request-links.ts'
-import { lookUpOperation, requestsTable } from './request-row.ts'
+import { lookUpOperation, requestsTable, statusLabel } from './request-row.ts'
 
 export const requestRoutes: Route[] = [get('/requests/:request', isOwnerOrAdmin, requestPage)]
 
-/** A page with a single row of the list of requests. When a row of the list opens or closes, htmx
- *  replaces it by the row of this page. */
+/** The details of a request. When a row of the list opens or closes, htmx asks for `?row=` and gets the
+ *  row of the list. */
 async function requestPage(visit: Visit): Promise<ConsolePage> {
   const { scope, params, query, ctx } = visit
   const found = (await findRequest(scope, params.request ?? '')) ?? ctx.throw(404)
   const request = redactQuery(visit.user, found)
-  const { createdAt, user, apiKey } = request
+  const { createdAt, user, apiKey, status } = request
   const view = parseRowView(query.get('row'))
   const detail = view === 'closed' ? undefined : await requestDetail(visit, request, view)
   return {
     title: requestTitle(request),
-    lead: `${absoluteTime(createdAt)}, by ${user.fullName} with the key ${apiKey.name}`,
+    lead: html`${statusLabel(status)} ${absoluteTime(createdAt)}, by ${user.fullName} with the key
+      ${apiKey.name}`,
     crumbs: [{ label: 'API requests', to: '/requests' }],
-    body: card('', requestsTable(visit.now, [{ request, view, detail }])),
+    body: card(
+      '',
+      view === 'alone'
+        ? html`<div class="card-body detail">${detail}</div>`
+        : requestsTable(visit.now, [{ request, view, detail }]),
+    ),
   }
 }
 
