@@ -135,6 +135,9 @@ function assertOrdering(ordering: string): void {
 }
 
 export function webhookFields(input: WebhookInput, errors: Errors): Content {
+  const keptValues =
+    input.headers.includes(STORED_VALUE) &&
+    html` A line with <code>${STORED_VALUE}</code> keeps its value.`
   return [
     urlField(input.url, errors.url?.join(' ')),
     textField({
@@ -168,8 +171,7 @@ export function webhookFields(input: WebhookInput, errors: Errors): Content {
       name: 'headers',
       label: 'Headers',
       hint: html`Sent with each request, one per line: <code>X-Api-Key: value</code>. Values are
-        encrypted, and nobody can read them again. A line with <code>${STORED_VALUE}</code> keeps its
-        value.`,
+        encrypted, and nobody can read them again.${keptValues}`,
       value: input.headers,
       rows: 3,
       isCode: true,

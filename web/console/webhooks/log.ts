@@ -87,7 +87,6 @@ function retryLinks({ id }: Webhook, { input }: LogQuery, { undelivered }: Webho
     buttonLink(
       withQuery(`/webhooks/${id}/retry-failed`, { since, until, type }),
       'Retry failed deliveries',
-      'quiet',
     ),
   ]
 }
