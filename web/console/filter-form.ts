@@ -13,6 +13,8 @@ interface MoreFilters {
 /** Links that set the start of the period, and remove its end. */
 interface Presets {
   now: Date
+  /** What happened in the period, unless fields beside the links show it. */
+  label?: string
   /** The path of the list from a time, in epoch milliseconds, below /console. */
   to(from: number): string
 }
@@ -76,11 +78,12 @@ const PERIODS = {
   '30 days': 30 * DAY_MS,
 }
 
-function presetLinks({ now, to }: Presets): Html {
+function presetLinks({ now, label, to }: Presets): Html {
   const links = Object.entries(PERIODS).map(
-    ([label, ms]) => html`<li><a href="/console${to(now.getTime() - ms)}">${label}</a></li>`,
+    ([period, ms]) => html`<li><a href="/console${to(now.getTime() - ms)}">${period}</a></li>`,
   )
-  return html`<ul class="presets" aria-label="Period">${links}</ul>`
+  const shown = label !== undefined && html`<li class="muted" aria-hidden="true">${label}:</li>`
+  return html`<ul class="presets" aria-label="${label ?? 'Period'}">${shown}${links}</ul>`
 }
 
 function moreFilters({ title = 'More filters', isOpen, fields }: MoreFilters): Html {

@@ -68,5 +68,5 @@ export function firstSentence(markdown: string): string {
     .body.text.replace(/<[^>]*>/g, '')
     .replace(/\s+/g, ' ')
     .trim()
-  return /^.*?[.!?](?= |$)/.exec(text)?.[0] ?? text
+  return /^.*?[.!?](?= |$)/.exec(text)?.[0] ?? text.replace(/:$/, '.')
 }

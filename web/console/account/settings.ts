@@ -84,7 +84,7 @@ const QUOTAS: Record<keyof QuotaUse, string> = {
   webhooks: 'Webhooks',
   users: 'Users',
   keys_per_user: 'API keys (most of any user)',
-  export_mib: 'Files of exports and imports (MiB)',
+  export_mib: 'Files of exports and imports',
   unfinished_exports: 'Unfinished exports',
   unfinished_imports: 'Unfinished imports',
 }
@@ -92,14 +92,15 @@ const QUOTAS: Record<keyof QuotaUse, string> = {
 /** The quotas, which the operator of the service sets, and how much of them is used. */
 function quotasCard(quotas: Quotas, use: QuotaUse): Html {
   const names = Object.keys(QUOTAS) as (keyof QuotaUse)[]
-  const rows = names.map((name): Fact => [QUOTAS[name], quotaUse(use[name], quotas[name])])
+  const rows = names.map((name): Fact => [QUOTAS[name], quotaUse(name, use[name], quotas[name])])
   const text = 'Changes beyond a quota are refused. Ask the operator of this service for more.'
   return card('Quotas', [facts(rows), html`<p class="muted">${text}</p>`])
 }
 
-function quotaUse(use: number, limit: number): Html {
+function quotaUse(name: keyof QuotaUse, use: number, limit: number): Html {
   const share = limit === 0 ? 1 : use / limit
-  return html`${count(use)} <span class="muted">of ${count(limit)}</span>
+  const unit = name === 'export_mib' && ' MiB'
+  return html`${count(use)}${unit} <span class="muted">of ${count(limit)}${unit}</span>
     ${limitMeter(share, share >= 1)}`
 }
 

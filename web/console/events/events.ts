@@ -122,6 +122,7 @@ async function eventList(
     next: hasOlder
       ? eventsPath(input, { before: items.at(-1)?.id ?? search.newerThan })
       : undefined,
+    note: items.length > 0 && 'Newest first',
   })
   if (items.length > 0) return [await eventsTable(visit, items), pages]
   const isFiltered = Object.keys(input).length > 0 || hasNewer || hasOlder

@@ -70,7 +70,7 @@ async function personPage(visit: Visit, person: Person, errors: Errors = {}): Pr
   return {
     title: person.fullName,
     crumbs: CRUMBS,
-    actions: personStatus(person, visit.now),
+    lead: personStatus(person, visit.now),
     status: formStatus(errors),
     isNarrow: true,
     body: [

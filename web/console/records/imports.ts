@@ -82,7 +82,7 @@ function filePage({ user, query }: Visit): ConsolePage {
   return formPage(
     {
       title: 'New import',
-      lead: 'Next, you say which field each column is. A dry run shows what would change.',
+      lead: 'Next, you choose the field of each column. A dry run shows what would change.',
       crumbs: CRUMBS,
     },
     { to: NEW_PATH, submit: 'Upload file', cancel: LIST_PATH, hasFile: true },

@@ -78,6 +78,7 @@ export function recordFilters(context: FilterContext): Html {
     },
     presets: available.some(({ name }) => name === 'created_after') && {
       now,
+      label: 'Created',
       to: (from) => `${resourcePath(resource)}${queryText(createdAfter(pairs, from))}`,
     },
   })
