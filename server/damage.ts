@@ -1,5 +1,4 @@
 /** Looks for damaged pages in the background, and notes them in `db.storage`. */
-
 import type { Logger } from 'pino'
 import { findChecksumFailures, findDamagedTable } from '../records/database/damage.ts'
 import type { Db } from '../records/database/open.ts'

@@ -1,5 +1,4 @@
 /** Disables dead webhooks in the background: webhooks whose attempts have all failed for days. */
-
 import type { Logger } from 'pino'
 import type { Db } from '../records/database/open.ts'
 import { disableDeadWebhook, listDeadWebhooks } from '../records/dead-webhooks.ts'

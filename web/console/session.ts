@@ -1,5 +1,4 @@
 /** The session cookie and the user it belongs to. */
-
 import type { Context } from 'koa'
 import { hashOfToken, startSession } from '../../auth/session.ts'
 import type { Db } from '../../records/database/open.ts'

@@ -1,6 +1,5 @@
 /** The time zone of the user: the one that they chose, or else the one that their browser has
  *  detected. Both are cookies, as the theme is, so that the first page has the right times. */
-
 import type { Context } from 'koa'
 import { DAY_MS } from '../../records/time-units.ts'
 import { type Html, html } from '../shared/html.ts'

@@ -1,6 +1,5 @@
 /** The time zone in which a request shows and reads times. Times without a zone, such as those of
  *  `<input type="datetime-local">`, are in this zone. */
-
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { DAY_MS } from '../../records/time-units.ts'
 import { RecentMap } from '../../runtime/recent-map.ts'
