@@ -22,6 +22,8 @@ export interface Resource {
     /** Downloads the file of a record. */
     readonly file: OperationId | null
   }
+  /** The statuses that can follow each status: `states` of `x-record`. Null if any can follow. */
+  readonly nextStatuses: Readonly<Record<string, readonly string[]>> | null
   /** Schema of a record in the list. Like all schemas below, it has no references. */
   readonly record: Schema
   /** Body schema of `create`. */
@@ -60,6 +62,7 @@ export const resources: readonly Resource[] = [
       delete: 'deleteParticipant',
       file: null,
     },
+    nextStatuses: null,
     record: {
       type: 'object',
       description: 'A person you work with.',
@@ -352,6 +355,12 @@ export const resources: readonly Resource[] = [
     module: 'tasks',
     description: 'To-dos, optionally for a participant.',
     operations: { list: 'listTasks', get: 'getTask', create: 'createTask', update: 'updateTask', delete: 'deleteTask', file: null },
+    nextStatuses: {
+      open: ['in_progress', 'completed', 'cancelled'],
+      in_progress: ['open', 'completed', 'cancelled'],
+      completed: [],
+      cancelled: [],
+    },
     record: {
       type: 'object',
       description: 'A to-do.',
@@ -637,6 +646,7 @@ export const resources: readonly Resource[] = [
     module: 'jobs',
     description: 'Openings that participants can apply for, with screening questions.',
     operations: { list: 'listJobs', get: 'getJob', create: 'createJob', update: 'updateJob', delete: 'deleteJob', file: null },
+    nextStatuses: { draft: ['open', 'closed'], open: ['closed'], closed: ['open'] },
     record: {
       type: 'object',
       description: 'An opening that participants can apply for.',
@@ -1128,6 +1138,13 @@ export const resources: readonly Resource[] = [
       delete: 'deleteJobApplication',
       file: null,
     },
+    nextStatuses: {
+      submitted: ['shortlisted', 'rejected', 'withdrawn'],
+      shortlisted: ['accepted', 'rejected', 'withdrawn'],
+      accepted: [],
+      rejected: [],
+      withdrawn: [],
+    },
     record: {
       type: 'object',
       description: "A participant's application for a job.",
@@ -1434,6 +1451,7 @@ export const resources: readonly Resource[] = [
       delete: 'deleteExport',
       file: 'getExportFile',
     },
+    nextStatuses: null,
     record: {
       type: 'object',
       description: 'A file with the records of one resource.',
@@ -1723,6 +1741,7 @@ export const resources: readonly Resource[] = [
       delete: 'deleteImport',
       file: 'getImportErrors',
     },
+    nextStatuses: null,
     record: {
       type: 'object',
       description: 'A file whose rows become records of one resource.',
@@ -1874,6 +1893,7 @@ export const resources: readonly Resource[] = [
       delete: 'deletePayment',
       file: null,
     },
+    nextStatuses: { pending: ['paid', 'cancelled'], paid: [], cancelled: [] },
     record: {
       type: 'object',
       description: 'A payment to a participant.',

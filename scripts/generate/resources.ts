@@ -41,6 +41,8 @@ export interface Resource {
     /** Downloads the file of a record. */
     readonly file: OperationId | null
   }
+  /** The statuses that can follow each status: \`states\` of \`x-record\`. Null if any can follow. */
+  readonly nextStatuses: Readonly<Record<string, readonly string[]>> | null
   /** Schema of a record in the list. Like all schemas below, it has no references. */
   readonly record: Schema
   /** Body schema of \`create\`. */
@@ -137,6 +139,7 @@ function toRow(
       delete: found.delete?.id ?? null,
       file: found.file?.id ?? null,
     },
+    nextStatuses: readRecordWords(contract, get).states?.status ?? null,
     record: withoutIncluded(inline(page.schema).properties?.data?.items ?? {}, contract, get),
     creation: create?.body ? inline(create.body.schema) : null,
     change: update?.body ? inline(update.body.schema) : null,

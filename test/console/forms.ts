@@ -97,6 +97,8 @@ export interface PageForm {
   to: string
   /** What the form submits when nothing is changed. */
   fields: [name: string, value: string][]
+  /** The text of its first button. */
+  button: string
 }
 
 /** An input: its tag and attributes. A select or textarea: its tag, attributes and content. */
@@ -105,10 +107,23 @@ const FIELDS =
 
 /** The last form in the main part of a page: the one that saves. Throws if there is none. */
 export function mainForm(page: string): PageForm {
-  const forms = (mainPart(page) ?? '').matchAll(/<form([^>]*)>[\s\S]*?<\/form>/g)
-  const [form, formAttributes = ''] = [...forms].at(-1) ?? []
+  const form = formsIn(page).at(-1)
   if (form === undefined)
     throw new Error(`No form on the page ${/<h1>(.*?)<\/h1>/.exec(page)?.[1]}`)
+  return form
+}
+
+/** The forms in the main part of a page. */
+export function formsIn(page: string): PageForm[] {
+  const forms = (mainPart(page) ?? '').matchAll(/<form([^>]*)>[\s\S]*?<\/form>/g)
+  return [...forms].map(([form, attributes = '']) => ({
+    to: unescapeHtml(attributeOf(attributes, 'action') ?? '').replace(/^\/console/, ''),
+    fields: fieldsIn(form),
+    button: plainText(/<button[^>]*>([\s\S]*?)<\/button>/.exec(form)?.[1] ?? ''),
+  }))
+}
+
+function fieldsIn(form: string): PageForm['fields'] {
   const fields: PageForm['fields'] = []
   for (const [, input, inputAttributes, other, otherAttributes, content] of form.matchAll(FIELDS)) {
     const attributes = inputAttributes ?? otherAttributes ?? ''
@@ -117,10 +132,7 @@ export function mainForm(page: string): PageForm {
     for (const value of initialValues(input ?? other ?? '', attributes, content ?? ''))
       fields.push([name, value])
   }
-  return {
-    to: unescapeHtml(attributeOf(formAttributes, 'action') ?? '').replace(/^\/console/, ''),
-    fields,
-  }
+  return fields
 }
 
 /** What a field submits when nothing is changed: no value for an unchecked box. */
@@ -153,7 +165,7 @@ export type Values = Record<string, string | string[] | undefined>
 
 /** What the form submits with these values, and with the initial values of its other fields. */
 export function withValues(
-  { fields }: PageForm,
+  { fields }: Partial<PageForm> & Pick<PageForm, 'fields'>,
   values: Values,
 ): Record<string, string | string[]> {
   const submitted: Record<string, string | string[]> = {}

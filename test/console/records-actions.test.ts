@@ -1,14 +1,107 @@
-/** Record forms without JavaScript, and the deletion of an export. */
+/** The next steps of a record, record forms without JavaScript, and the deletion of an export. */
 import { describe, expect, it } from 'vitest'
 import { resources } from '../../generated/resources.ts'
 import { isForPrograms } from '../../web/console/records/resources.ts'
-import { newJob, newParticipant, newTask } from '../handlers/new-records.ts'
+import {
+  newApplication,
+  newJob,
+  newParticipant,
+  newPayment,
+  newTask,
+} from '../handlers/new-records.ts'
 import { sharedApp } from '../helpers.ts'
-import { fieldErrors, mainForm, mainText, submitForm, type Values, withValues } from './forms.ts'
+import {
+  fieldErrors,
+  formsIn,
+  mainForm,
+  mainText,
+  submitForm,
+  type Values,
+  withValues,
+} from './forms.ts'
 import { createByForm, newOwner, writeExportFile } from './record-forms.ts'
-import { newConsoleUser, visitor } from './visitors.ts'
+import { memberWith, newConsoleUser, type Visitor, visitor } from './visitors.ts'
 
 const app = sharedApp()
+
+describe('the next steps of a record', () => {
+  /** The buttons with a status, by their labels: the path and values of their forms. */
+  async function stepsOf(visits: Visitor, path: string) {
+    const { text } = await visits.get(path)
+    return Object.fromEntries(
+      formsIn(text)
+        .filter(({ to }) => to.endsWith('/set-status'))
+        .map((form) => [form.button, { to: form.to, values: withValues(form, {}) }]),
+    )
+  }
+
+  it('are the statuses that can follow, and set them', async () => {
+    const { client, visits } = await newOwner(app)
+    const application = await newApplication(client)
+    const path = `/records/job-applications/${application.id}`
+    const steps = await stepsOf(visits, path)
+    expect(Object.keys(steps)).toEqual(['Shortlist', 'Reject', 'Mark as withdrawn'])
+    const { to = '', values = {} } = steps.Shortlist ?? {}
+    const answer = await visits.submit(to, values)
+    expect(mainText(answer.text)).toMatch(
+      /Status set to Shortlisted\. .* Accept Accept\? .* Reject Reject\? /,
+    )
+    expect((await client.get(`/job-applications/${application.id}`)).body.status).toBe(
+      'shortlisted',
+    )
+    expect(Object.keys(await stepsOf(visits, path))).toEqual([
+      'Accept',
+      'Reject',
+      'Mark as withdrawn',
+    ])
+    // The response of the first request got lost.
+    expect(mainText((await visits.submit(to, values)).text)).toContain('Status set to Shortlisted.')
+    const task = await newTask(client)
+    expect(Object.keys(await stepsOf(visits, `/records/tasks/${task.id}`))).toEqual([
+      'Complete',
+      'Start',
+      'Cancel task',
+    ])
+  })
+
+  it('a final status asks for a confirmation, which names the record', async () => {
+    const { client, visits } = await newOwner(app)
+    const payment = await newPayment(client)
+    const path = `/records/payments/${payment.id}`
+    expect(mainText((await visits.get(path)).text)).toMatch(
+      /Mark as paid Mark as paid\? Ada Lovelace, €125\.00\. “Paid” is final: .* Mark as paid Close/,
+    )
+    const { to = '', values = {} } = (await stepsOf(visits, path))['Mark as paid'] ?? {}
+    const answer = await visits.submit(to, values)
+    expect(mainText(answer.text)).toContain('Status set to Paid.')
+    expect(await stepsOf(visits, path)).toEqual({})
+  })
+
+  it('a record that a colleague has updated, or that refuses: keeps its status, and says why', async () => {
+    const { client, visits } = await newOwner(app)
+    const payment = await newPayment(client)
+    const path = `/records/payments/${payment.id}`
+    const { to = '', values = {} } = (await stepsOf(visits, path))['Mark as paid'] ?? {}
+    await client.patch(`/payments/${payment.id}`, { amount_minor: 999_900 })
+    expect(mainText((await visits.submit(to, values)).text)).toContain(
+      'Someone else has updated this record, so its status is not set.',
+    )
+    const { body } = await client.get(`/payments/${payment.id}`)
+    expect(body.status).toBe('pending')
+    await client.patch(`/payments/${payment.id}`, { status: 'cancelled' })
+    const refused = await visits.submit(to, { status: 'paid' })
+    expect(mainText(refused.text)).toMatch(/Status cannot/)
+  })
+
+  it('are not offered to users who may only read', async () => {
+    const { client, account } = await newOwner(app)
+    const payment = await newPayment(client)
+    const visits = await memberWith(app, account, { finance: 'read' })
+    const path = `/records/payments/${payment.id}`
+    expect(await stepsOf(visits, path)).toEqual({})
+    expect((await visits.post(`${path}/set-status`, { status: 'paid' })).status).toBe(404)
+  })
+})
 
 describe('a form without JavaScript', () => {
   it('finds a record by name, selects it, and keeps the typed text', async () => {

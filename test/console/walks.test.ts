@@ -1,7 +1,7 @@
 /** Tasks of a user by keyboard, and the clicks that they cost: see clicks.ts. */
 import type { Page } from 'playwright-core'
 import { describe, expect, inject, it } from 'vitest'
-import { newJob, newParticipant } from '../handlers/new-records.ts'
+import { newApplication, newJob, newParticipant, newPayment } from '../handlers/new-records.ts'
 import { until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
@@ -134,6 +134,35 @@ describe.runIf(inject('database') === 'sqlite').each(SCREENS)(
         { key: 'do_you_speak_french', expected: true },
         { key: 'do_you_travel', expected: true },
       ])
+      expect(troubles).toEqual([])
+    })
+
+    it('shortlists an application, accepts it, and marks a payment as paid', async () => {
+      const account = await app.newAccount()
+      const client = app.as(account)
+      const application = await newApplication(client)
+      const payment = await newPayment(client)
+      const path = `/records/job-applications/${application.id}`
+      await using visited = await site.visit(path, { person: account, ...screen })
+      const { page, troubles } = visited
+      const clicks = await countClicks(page)
+      await page.getByRole('button', { name: 'Shortlist' }).press('Enter')
+      await page.getByText('Status set to Shortlisted.').waitFor()
+      expect(clicks()).toBe(1)
+      const confirm = async (name: string): Promise<void> => {
+        await page.getByRole('button', { name }).press('Enter')
+        await page.getByRole('dialog').getByRole('button', { name }).press('Enter')
+      }
+      await confirm('Accept')
+      await page.getByText('Status set to Accepted.').waitFor()
+      expect(clicks()).toBe(1 + 2)
+
+      await follow(page, 'Payments')
+      await page.getByRole('link', { name: 'Ada Lovelace', exact: true }).first().press('Enter')
+      await confirm('Mark as paid')
+      await page.getByText('Status set to Paid.').waitFor()
+      expect(clicks()).toBe(1 + 2 + 4)
+      expect((await client.get(`/payments/${payment.id}`)).body.status).toBe('paid')
       expect(troubles).toEqual([])
     })
 

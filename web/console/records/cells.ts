@@ -108,7 +108,11 @@ function inlineValue(
 }
 
 export function statePill(state: unknown): Html {
-  return pill(TONES[String(state)] ?? 'quiet', option(state))
+  return pill(toneOf(state), option(state))
+}
+
+export function toneOf(state: unknown): Tone {
+  return TONES[String(state)] ?? 'quiet'
 }
 
 /** States have a colour. Other enums, such as currencies, do not. */

@@ -45,6 +45,7 @@ import {
   referencedResource,
   resourcePath,
 } from './resources.ts'
+import { statusButtons } from './set-status.ts'
 
 export async function recordPage(
   visit: Visit,
@@ -61,7 +62,7 @@ export async function recordPage(
     title: recordTitle(resource, item, known),
     lead: item.status !== undefined && statusInHead(visit, resource, item, known),
     crumbs: recordCrumbs(resource),
-    actions: recordActions(visit, resource, item),
+    actions: recordActions(visit, resource, item, known),
     body: html`
       ${await recordCard(visit, resource, item, known)}
       ${related}
@@ -81,8 +82,14 @@ function statusInHead(
   return html`<span id="${STATUS_ID}">${shown}</span>`
 }
 
-function recordActions({ user }: Visit, resource: Resource, item: Item): Content {
+function recordActions(
+  { user }: Visit,
+  resource: Resource,
+  item: Item,
+  known: KnownRecords,
+): Content {
   return [
+    statusButtons(user, resource, item, recordTitle(resource, item, known)),
     canPerform(user, resource, 'update') &&
       buttonLink(resourcePath(resource, item.id, 'edit'), 'Edit'),
     canPerform(user, resource, 'delete') &&

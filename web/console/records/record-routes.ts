@@ -39,6 +39,7 @@ import {
   setStatus,
   statusPage,
 } from './selection.ts'
+import { setRecordStatus } from './set-status.ts'
 
 const LIST_PATH = '/records/:resource'
 const RECORD_PATH = '/records/:resource/:record'
@@ -55,6 +56,7 @@ export const recordRoutes: Route[] = [
   get(RECORD_PATH, canViewRecords, forRecord(recordPage)),
   get(`${RECORD_PATH}/edit`, canChangeRecords('update'), forRecord(editPage)),
   post(`${RECORD_PATH}/edit`, canChangeRecords('update'), forRecord(updateRecord)),
+  post(`${RECORD_PATH}/set-status`, canChangeRecords('update'), forRecord(setRecordStatus)),
   get(`${RECORD_PATH}/delete`, canChangeRecords('delete'), forRecord(deletePage)),
   post(`${RECORD_PATH}/delete`, canChangeRecords('delete'), forRecord(deleteRecord)),
   get(`${RECORD_PATH}/file`, canDownloadFile, forRecord(download)),

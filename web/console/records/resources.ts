@@ -103,7 +103,7 @@ export function isForPrograms({ name }: Pick<Resource['filters'][number], 'name'
 export function resourcePath(
   { slug }: Resource,
   id?: string,
-  action?: 'edit' | 'delete' | 'file',
+  action?: 'edit' | 'set-status' | 'delete' | 'file',
 ): string {
   return ['/records', slug, id, action].filter(Boolean).join('/')
 }
