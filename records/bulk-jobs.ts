@@ -4,7 +4,6 @@ import { Refused } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import type { Db } from './database/open.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
-import { select } from './database/statements.ts'
 import { assertNotPaused, assertWebhookEnabled, type BlockingReason } from './delivery-commands.ts'
 import { ARE_PAUSED } from './delivery-pause.ts'
 import { JOBS_DUE } from './due-work.ts'
@@ -86,35 +85,30 @@ export async function toPublicBulkJob(scope: Scope, job: BulkJob): Promise<Publi
   }
 }
 
-export async function countResult(scope: Scope, jobId: string): Promise<BulkResult> {
-  // An index has all columns that this reads. A `group by` would take three times as long.
-  const [row] = await select<{ delivered: number; failed: number; total: number }>(
-    scope.sql,
-    `select count(*) filter (where state = 'delivered') as delivered,
-       count(*) filter (where state = 'failed' and next_attempt_at is null) as failed,
-       count(*) as total
-     from deliveries where account_id = ? and bulk_job_id = ?`,
-    [scope.accountId, jobId],
-  )
-  const [delivered, failed] = [Number(row?.delivered), Number(row?.failed)]
-  return { delivered, failed, waiting: Number(row?.total) - delivered - failed }
-}
-
-/** Counting stops here, so that a list of large jobs stays fast. */
+/** A count of a list stops here, so that a list of large jobs stays fast. */
 export const MAX_COUNTED_RESULTS = 500
 
-/** The results of jobs, by the ID of the job. Each count stops at `MAX_COUNTED_RESULTS`. */
+/** The result of a job without deliveries. */
+export const NO_RESULT: BulkResult = { delivered: 0, failed: 0, waiting: 0 }
+
+export async function countResult(scope: Scope, jobId: string): Promise<BulkResult> {
+  return (await countResults(scope, [jobId])).get(jobId) ?? NO_RESULT
+}
+
+/** The results of jobs, by the ID of the job. No count exceeds `limit`. */
 export async function countResults(
   scope: Scope,
   jobIds: string[],
+  limit = Number.POSITIVE_INFINITY,
 ): Promise<Map<string, BulkResult>> {
-  // Each part reads one range of the index.
+  const limitClause = Number.isFinite(limit) ? `limit ${limit}` : ''
+  // Each part reads one range of an index, which has all its columns.
   const count = (condition: string): string => `(
     select count(*) from (
       select 1 from deliveries
       where deliveries.account_id = bulk_jobs.account_id
         and deliveries.bulk_job_id = bulk_jobs.id and ${condition}
-      limit ${MAX_COUNTED_RESULTS}
+      ${limitClause}
     ) as counted)`
   const columns = `id, ${count("state = 'delivered'")} as delivered,
     ${count("state = 'failed' and next_attempt_at is null")} as failed,
@@ -126,7 +120,7 @@ export async function countResults(
     .select(scope.sql.raw(columns))
   return new Map(
     rows.map(({ id, delivered, failed, retried, retrying }) => {
-      const waiting = Math.min(MAX_COUNTED_RESULTS, Number(retried) + Number(retrying))
+      const waiting = Math.min(limit, Number(retried) + Number(retrying))
       return [id, { delivered: Number(delivered), failed: Number(failed), waiting }]
     }),
   )

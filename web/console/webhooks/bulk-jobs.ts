@@ -7,6 +7,7 @@ import {
   findBulkJob,
   listBulkJobs,
   MAX_COUNTED_RESULTS,
+  NO_RESULT,
 } from '../../../records/bulk-jobs.ts'
 import type { DeliveryState } from '../../../records/deliveries.ts'
 import { findUser } from '../../../records/users.ts'
@@ -79,6 +80,7 @@ async function jobsPage(visit: Visit): Promise<ConsolePage> {
     countResults(
       scope,
       jobs.map(({ id }) => id),
+      MAX_COUNTED_RESULTS,
     ),
   ])
   return {
@@ -131,8 +133,6 @@ function jobsTable(jobs: BulkJob[], { names, results, now }: JobsContext): Html 
   })
   return table('Bulk jobs', COLUMNS, rows)
 }
-
-const NO_RESULT: BulkResult = { delivered: 0, failed: 0, waiting: 0 }
 
 const COLUMNS = [
   'Job',
