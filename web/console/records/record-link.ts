@@ -25,16 +25,20 @@ export async function loadRecordLinks(
   visit: Visit,
   references: RecordReference[],
 ): Promise<RecordLinks> {
-  const links: RecordLinks = new Map()
-  for (const [type, some] of Map.groupBy(references, (reference) => reference.type)) {
-    const resource = resourceOfType(type)
-    if (!resource || !canViewResource(visit.user, resource)) continue
-    const items = await findRecords(visit, resource, new Set(some.map(({ id }) => id)))
-    const known = await loadReferences(visit, items)
-    for (const item of items)
-      links.set(item.id, recordLink(resource, item.id, recordTitle(resource, item, known)))
-  }
-  return links
+  const byType = Map.groupBy(references, ({ type }) => type)
+  const links = await Promise.all(
+    [...byType].map(async ([type, some]): Promise<[string, Html][]> => {
+      const resource = resourceOfType(type)
+      if (!resource || !canViewResource(visit.user, resource)) return []
+      const items = await findRecords(visit, resource, new Set(some.map(({ id }) => id)))
+      const known = await loadReferences(visit, items)
+      return items.map((item) => [
+        item.id,
+        recordLink(resource, item.id, recordTitle(resource, item, known)),
+      ])
+    }),
+  )
+  return new Map(links.flat())
 }
 
 /** For example `Job application`. */
