@@ -91,7 +91,7 @@ describe('the overview', () => {
       { status: 503, at: NOW - DAY - HOUR },
     ])
     const { text } = await (await visitor(app, account)).get('')
-    expect(figuresOf(text)).toMatchObject({ Requests: '8', Errors: '25.00 %' })
+    expect(figuresOf(text)).toMatchObject({ Requests: '8', Errors: '25 %' })
     // Responses with 2xx, 4xx and 5xx, by time.
     expect(tableOf(text, 'Requests').map(([, ...counts]) => counts)).toEqual([
       ['0', '1', '0'],
@@ -128,6 +128,8 @@ describe('the overview', () => {
     const owner = await visitor(app, account)
     const { text } = await owner.get('')
     expect(figuresOf(text)).toMatchObject({ 'Webhook attempts': '11', 'Failed deliveries': '1' })
+    // The figure, and the number in the table.
+    expect(text.split(`href="/console/webhooks/${badly}?state=failed"`)).toHaveLength(3)
     // Successful and failed attempts, by hour.
     expect(tableOf(text, 'Webhook attempts').map(([, ...counts]) => counts)).toEqual([
       ['1', '1'],
@@ -136,8 +138,8 @@ describe('the overview', () => {
     ])
     // Name and health, attempts, success rate, waiting and failed deliveries.
     expect(tableOf(text, 'Webhooks')).toEqual([
-      ['Worse Failing', 'Attempts by hour: 1 succeeded, 3 failed', '25.00 %', '3', '0'],
-      ['Badly Healthy', 'Attempts by hour: 1 succeeded, 1 failed', '50.00 %', '0', '1'],
+      ['Worse Failing', 'Attempts by hour: 1 succeeded, 3 failed', '25 %', '3', '0'],
+      ['Badly Healthy', 'Attempts by hour: 1 succeeded, 1 failed', '50 %', '0', '1'],
       ['Well Healthy', 'Attempts by hour: 5 succeeded, 0 failed', '100 %', '1', '0'],
     ])
     const list = tableOf((await owner.get('/webhooks')).text, 'Webhooks')

@@ -1,9 +1,25 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { formatPercent } from '../../web/console/requests/request-figures.ts'
 import { sharedApp } from '../helpers.ts'
 import { figuresOf, requestIdsIn, tableOf } from './forms.ts'
 import { HOUR, logRequests, MINUTE, NOW, type RequestInput } from './logged-requests.ts'
 import { newAccountOwner, newConsoleUser, type Visitor, visitor } from './visitors.ts'
+
+it.each([
+  { part: 0, all: 0, shown: '–' },
+  { part: 0, all: 9, shown: '0 %' },
+  { part: 1, all: 1_001, shown: '< 0.1 %' },
+  { part: 1, all: 1_000, shown: '0.1 %' },
+  { part: 55, all: 1_000, shown: '5.5 %' },
+  { part: 2, all: 3, shown: '66.7 %' },
+  { part: 1, all: 4, shown: '25 %' },
+  { part: 999, all: 1_000, shown: '99.9 %' },
+  { part: 1_000, all: 1_001, shown: '> 99.9 %' },
+  { part: 9, all: 9, shown: '100 %' },
+])('shows $part of $all as $shown', ({ part, all, shown }) => {
+  expect(formatPercent(part, all).replaceAll('\u00a0', ' ')).toBe(shown)
+})
 
 describe('the figures of API requests', () => {
   const app = sharedApp({ now: () => new Date(NOW) })
@@ -23,7 +39,7 @@ describe('the figures of API requests', () => {
     const { text } = await owner.get('/requests?range=1h')
     expect(figuresOf(text)).toEqual({
       Requests: '5',
-      Errors: '40.00 %',
+      Errors: '40 %',
       'Median duration': '30 ms',
       'p95 duration': '50 ms',
     })
@@ -85,7 +101,7 @@ describe('the figures of API requests', () => {
       ['0', '1', '0'],
       ['0', '2', '0'],
     ])
-    expect(figuresOf(text)).toMatchObject({ Requests: '4', Errors: '75.00 %' })
+    expect(figuresOf(text)).toMatchObject({ Requests: '4', Errors: '75 %' })
   })
 
   it('of a chosen period: count only its requests', async () => {
@@ -162,7 +178,7 @@ describe('the figures of API requests', () => {
     ])
     const { text } = await owner.get('/requests')
     expect(tableOf(text, 'Top operations')).toEqual([
-      ['GET /public/v1/tasks/{task}', '8', '25.00 %'],
+      ['GET /public/v1/tasks/{task}', '8', '25 %'],
       ['POST /public/v1/tasks', '3', '100 %'],
     ])
     expect(
@@ -269,7 +285,7 @@ describe('the figures of API requests', () => {
       const figures = figuresOf(text)
       expect(figures).toMatchObject({
         Requests: inside.length.toLocaleString('en'),
-        Errors: `${((errors.length / inside.length) * 100).toFixed(2)} %`,
+        Errors: `${((errors.length / inside.length) * 100).toFixed(1)} %`,
       })
       const durations = inside.map(({ durationMs }) => durationMs).toSorted((a, b) => a - b)
       expectNear(figures['Median duration'], durations[Math.ceil(durations.length * 0.5) - 1])

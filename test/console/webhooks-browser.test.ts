@@ -16,7 +16,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     await using visited = await site.visit('/webhooks', { person: admin.manager })
     const { page, troubles } = visited
     await assertReadable(page, 'no webhooks')
-    await page.getByRole('link', { name: 'Create your first webhook' }).click()
+    await page.getByRole('link', { name: 'Create webhook' }).click()
     await page.getByLabel('URL').fill('http://10.0.0.1/')
     await page.getByText('10.0.0.1 is not public').waitFor()
     await page.getByLabel('URL').fill(receiver.url)

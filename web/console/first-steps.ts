@@ -24,8 +24,8 @@ export async function firstSteps(
   ])
   const askOwner = 'Ask the Account Owner for permission.'
   const command = apiCurlCommand({ method: 'GET', url: `${config.baseUrl}/public/v1/participants` })
-  const keyLink = html`<a href="/console/api-keys">Create an API key</a>`
-  const webhookLink = html`<a href="/console/webhooks/new">Create a webhook</a>`
+  const keyLink = html`<a href="/console/api-keys/new">Create API key</a>`
+  const webhookLink = html`<a href="/console/webhooks/new">Create webhook</a>`
   return [
     {
       title: 'Create an API key',

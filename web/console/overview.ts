@@ -31,7 +31,7 @@ import {
   attemptBars,
   attemptSeries,
   healthPill,
-  limitedCount,
+  linkedCount,
   succeededShare,
   urgencyOf,
 } from './webhooks/health.ts'
@@ -116,7 +116,8 @@ function webhookStats(rows: WebhookRow[]): Stat[] {
   const attempts = succeeded + sum(hours.map((hour) => hour.failed))
   const undelivered = rows.map(({ health }) => health.undelivered)
   const waiting = sum(undelivered.map(({ pending, retrying }) => pending + retrying))
-  const failed = sum(undelivered.map((one) => one.failed))
+  const failing = rows.filter(({ health }) => health.undelivered.failed > 0)
+  const failed = sum(failing.map(({ health }) => health.undelivered.failed))
   // `+` if the count of one webhook has stopped at its limit.
   const orMore = (read: (one: Undelivered) => number): string =>
     undelivered.some((one) => read(one) >= one.countedUpTo) ? '+' : ''
@@ -129,11 +130,19 @@ function webhookStats(rows: WebhookRow[]): Stat[] {
     },
     {
       label: 'Failed deliveries',
-      value: `${count(failed)}${orMore((one) => one.failed)}`,
+      value: failedLink(failing, `${count(failed)}${orMore((one) => one.failed)}`),
       note:
         waiting > 0 && `${count(waiting)}${orMore((one) => one.pending + one.retrying)} waiting`,
     },
   ]
+}
+
+/** Leads to the deliveries of the only failing webhook, or to the list of all webhooks, which links
+ *  to those of each. */
+function failedLink([first, ...others]: WebhookRow[], text: string): Content {
+  if (!first) return text
+  const to = others.length === 0 ? `/webhooks/${first.webhook.id}?state=failed` : '/webhooks'
+  return html`<a href="/console${to}">${text}</a>`
 }
 
 function sumHours(rows: WebhookRow[]): WebhookHealth['hours'] {
@@ -211,12 +220,6 @@ function webhookCells({ webhook, health, isSecretUnreadable }: WebhookRow): Cont
     linkedCount(pending + retrying, `${to}?state=${waitingState}`, countedUpTo),
     linkedCount(failed, `${to}?state=failed`, countedUpTo),
   ]
-}
-
-function linkedCount(value: number, to: string, limit = Number.POSITIVE_INFINITY): Html {
-  return value === 0
-    ? html`<span class="muted">0</span>`
-    : html`<a href="/console${to}">${limitedCount(value, limit)}</a>`
 }
 
 function rateLimitCard({ config }: Visit, use: RateLimitUse[]): Content {

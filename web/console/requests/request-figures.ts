@@ -59,13 +59,13 @@ function requestRate({ requests, buckets }: Traffic, bucketMs: number): string {
   return count(rate < 10 ? Math.round(rate * 10) / 10 : Math.round(rate))
 }
 
-/** `12.50 %`. 0 % only if `part` is 0, and 100 % only if `part` is `all`. `–` if `all` is 0. */
+/** `25 %`, `12.5 %`. 0 % only if `part` is 0, and 100 % only if `part` is `all`. `–` if `all` is 0. */
 export function formatPercent(part: number, all: number): string {
   if (all === 0) return '–'
   const percent = (part / all) * 100
-  if (part > 0 && percent < 0.01) return '<\u00a00.01\u00a0%'
-  if (part < all && percent > 99.99) return '>\u00a099.99\u00a0%'
-  return `${percent.toFixed(percent === 0 || percent === 100 ? 0 : 2)}\u00a0%`
+  if (part > 0 && percent < 0.1) return '<\u00a00.1\u00a0%'
+  if (part < all && percent > 99.9) return '>\u00a099.9\u00a0%'
+  return `${Math.round(percent * 10) / 10}\u00a0%`
 }
 
 /** `input`: the filters of the requests, to which the bars lead. */

@@ -154,6 +154,13 @@ export function succeededShare({ succeeded, failed }: WebhookHealth['lastDay']):
   return formatPercent(succeeded, succeeded + failed)
 }
 
+/** A count that links to what it counts, unless it is 0. */
+export function linkedCount(value: number, to: string, limit = Number.POSITIVE_INFINITY): Html {
+  return value === 0
+    ? html`<span class="muted">0</span>`
+    : html`<a href="/console${to}">${limitedCount(value, limit)}</a>`
+}
+
 /** `1,000+` if counting stopped at the limit. */
 export function limitedCount(value: number, limit: number): string {
   return value >= limit ? `${count(limit)}+` : count(value)

@@ -28,6 +28,7 @@ import {
   healthPill,
   isInTrouble,
   limitedCount,
+  linkedCount,
   succeededShare,
   urgencyOf,
 } from './health.ts'
@@ -56,21 +57,18 @@ async function webhooksPage(visit: Visit): Promise<ConsolePage> {
       card(
         '',
         webhooks.length === 0
-          ? noWebhooks(canManage)
+          ? noWebhooks
           : webhooksTable(webhooks, { health, unreadableSecrets }, now),
       ),
     ],
   }
 }
 
-function noWebhooks(canManage: boolean): Html {
-  return empty(
-    'No webhooks yet',
-    html`Stop polling the API: a webhook sends each event to your endpoint within a second.
-      <a href="/docs/guides/webhooks">How to receive webhooks</a>`,
-    canManage && buttonLink('/webhooks/new', 'Create your first webhook', 'primary'),
-  )
-}
+const noWebhooks = empty(
+  'No webhooks yet',
+  html`Stop polling the API: a webhook sends each event to your endpoint within a second.
+    <a href="/docs/guides/webhooks">How to receive webhooks</a>`,
+)
 
 interface WebhookStates {
   health: Map<string, WebhookHealth>
@@ -90,6 +88,7 @@ function webhooksTable(
     numberColumn('Succeeded'),
     numberColumn('p95'),
     numberColumn('Waiting'),
+    numberColumn('Failed'),
   ]
   const urgency = ({ id }: Webhook): number => {
     const found = health.get(id)
@@ -108,6 +107,7 @@ function webhooksTable(
         webhookHealth && succeededShare(webhookHealth.lastDay),
         webhookHealth && p95Cell(webhookHealth),
         webhookHealth && waitingCell(webhookHealth, now),
+        webhookHealth && failedCell(webhook, webhookHealth),
       ],
     }
   })
@@ -141,6 +141,11 @@ function eventsCell({ eventTypes }: Webhook): Content {
     others.length > 0 &&
     html`<span class="muted" title="${others.join(', ')}">+ ${others.length}</span>`
   return html`<span class="nowrap"><code>${first}</code> ${more}</span>`
+}
+
+function failedCell({ id }: Webhook, { undelivered }: WebhookHealth): Html {
+  const { failed, countedUpTo } = undelivered
+  return linkedCount(failed, `/webhooks/${id}?state=failed`, countedUpTo)
 }
 
 function waitingCell(
