@@ -170,7 +170,7 @@ describe('API keys', () => {
     expect(list.text).toContain('Of the Owner')
     expect(list.text).toContain('ask Test Owner, the Account Owner')
     const managedList = await manager.get('/api-keys')
-    for (const action of ['Create a key', 'Revoke<', `/console/api-keys/${id}`]) {
+    for (const action of ['Create API key', 'Revoke<', `/console/api-keys/${id}`]) {
       expect(managedList.text).toContain(action)
       expect(list.text).not.toContain(action)
     }
@@ -264,7 +264,7 @@ describe('API keys', () => {
     await app.db.write('api_keys').where({ account_id: other.accountId }).delete()
     const { text } = await (await visitor(app, other)).get('/api-keys')
     expect(text).toContain('No API keys yet')
-    expect(text).toContain('Create the first key')
+    expect(text).toContain('Create API key')
   })
 })
 
@@ -283,10 +283,10 @@ describe('API keys in a browser', () => {
     await page.getByRole('button', { name: 'Create account' }).click()
     await page.getByText('Welcome to Muster.').waitFor()
     await page.getByRole('link', { name: 'API keys' }).click()
-    await page.getByRole('link', { name: 'Create the first key' }).click()
+    await page.getByRole('link', { name: 'Create API key' }).click()
     await page.getByLabel('Name').fill('Nightly import')
     await page.getByLabel('Full Access').check()
-    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByRole('button', { name: 'Create API key' }).click()
     const token = (await page.getByRole('group', { name: 'key' }).innerText()).trim()
     await assertReadable(page, 'the new key')
     const response = await app

@@ -28,7 +28,7 @@ describe('the console in a browser', () => {
     await using visited = await site.visit('/api-keys/new', { person: account })
     const { page, troubles } = visited
     await page.getByLabel('Name').fill('Created once')
-    await page.getByRole('button', { name: 'Create key' }).dblclick()
+    await page.getByRole('button', { name: 'Create API key' }).dblclick()
     await page.getByText(TOKEN_PATTERN).first().waitFor()
     expect(
       await site.app.db

@@ -42,14 +42,14 @@ describe.runIf(inject('database') === 'sqlite')('the feedback of a click', () =>
       isPost(route) ? arrived.resolve(route) : route.fallback(),
     )
     await page.getByLabel('Name').fill('Slow')
-    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByRole('button', { name: 'Create API key' }).click()
     const request = await arrived.promise
     const line = 'getComputedStyle(document.documentElement, "::before").visibility'
     await expect.poll(() => page.evaluate(line)).toBe('visible')
-    expect(await page.getByRole('button', { name: 'Create key' }).getAttribute('aria-busy')).toBe(
-      'true',
-    )
-    await page.getByRole('button', { name: 'Create key' }).click()
+    expect(
+      await page.getByRole('button', { name: 'Create API key' }).getAttribute('aria-busy'),
+    ).toBe('true')
+    await page.getByRole('button', { name: 'Create API key' }).click()
     await request.continue()
     await page.getByText(TOKEN_PATTERN).first().waitFor()
     expect((await keyNames(account.accountId)).filter((name) => name === 'Slow')).toHaveLength(1)
@@ -114,7 +114,7 @@ describe.runIf(inject('database') === 'sqlite')('the feedback of a click', () =>
     const forms = Array.from({ length: 121 }, () => other.post('/webhooks/check-url', { url: '' }))
     expect((await Promise.all(forms)).map(({ status }) => status)).toContain(429)
     await page.getByLabel('Name').fill('Too many')
-    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByRole('button', { name: 'Create API key' }).click()
     await page.getByText('Not saved. You sent too many forms').waitFor()
     expect(await page.getByLabel('Name').inputValue()).toBe('Too many')
     expect(await keyNames(account.accountId)).not.toContain('Too many')

@@ -31,7 +31,7 @@ describe('people in a browser', () => {
     await userVisit.page
       .getByText('You can view API keys but not change them. To get access, ask Test Owner')
       .waitFor()
-    expect(await userVisit.page.getByRole('link', { name: 'Create a key' }).count()).toBe(0)
+    expect(await userVisit.page.getByRole('link', { name: 'Create API key' }).count()).toBe(0)
 
     await page.goto(`${site.app.url}/console/people`)
     await page.getByRole('link', { name: 'Jonas Weber' }).click()
@@ -39,7 +39,7 @@ describe('people in a browser', () => {
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByText('Access of Jonas Weber updated.').waitFor()
     await userVisit.page.reload()
-    await userVisit.page.getByRole('link', { name: 'Create a key' }).waitFor()
+    await userVisit.page.getByRole('link', { name: 'Create API key' }).waitFor()
 
     await page.getByLabel('Member').check()
     await page.getByRole('button', { name: 'Save' }).click()

@@ -52,14 +52,14 @@ async function keysPage(visit: Visit): Promise<ConsolePage> {
     lead: isRevoked
       ? `Revoked keys are refused. They stay in this list for ${counted(auditLog, 'day')}.`
       : 'Programs call the API with a key. A key belongs to the user who creates it.',
-    actions: canManage && buttonLink('/api-keys/new', 'Create a key', 'primary'),
+    actions: canManage && buttonLink('/api-keys/new', 'Create API key', 'primary'),
     body: [
       !canManage && (await readOnlyNote(visit, 'API keys')),
       html`<div class="above-table">${keyTabs(isRevoked, userId)}</div>`,
       userId !== undefined && ownerFilter(owner, input),
       card('', [
         keys.length === 0
-          ? noKeys(isRevoked, canManage, userId !== undefined)
+          ? noKeys(isRevoked, userId !== undefined)
           : keysTable(visit, keys, isRevoked),
         pager({
           previous: hasNewer ? withQuery('/api-keys', input) : undefined,
@@ -87,7 +87,7 @@ function ownerFilter(owner: User | undefined, { state }: { state: string }): Htm
   </p>`
 }
 
-function noKeys(isRevoked: boolean, canManage: boolean, isFiltered: boolean): Html {
+function noKeys(isRevoked: boolean, isFiltered: boolean): Html {
   if (isFiltered) return empty('No keys', 'This user has no such keys.')
   if (isRevoked)
     return empty('No revoked keys', 'Revoke a key that is lost, leaked or no longer needed.')
@@ -95,7 +95,6 @@ function noKeys(isRevoked: boolean, canManage: boolean, isFiltered: boolean): Ht
     'No API keys yet',
     'Programs send their key with each request, as “Authorization: Bearer”. ' +
       'Create a key for each program, so that you can tell them apart and revoke one alone.',
-    canManage && buttonLink('/api-keys/new', 'Create the first key', 'primary'),
   )
 }
 

@@ -34,8 +34,8 @@ export async function newKeyPage(
     accessLevel: input.get('access_level') ?? 'read_only',
   }
   return formPage(
-    { title: 'Create an API key', crumbs: CRUMBS },
-    { to: '/api-keys', submit: 'Create key', cancel: '/api-keys', errors, problem },
+    { title: 'Create API key', crumbs: CRUMBS },
+    { to: '/api-keys', submit: 'Create API key', cancel: '/api-keys', errors, problem },
     [
       hiddenInput(FORM_KEY, formKey(visit, problem)),
       keyFields(values, errors),
