@@ -151,7 +151,6 @@ function pagesOf({
     { name: 'audit-log', path: '/console/audit-log' },
     { name: 'settings', path: '/console/settings' },
     { name: 'notifications', path: '/console/notifications' },
-    { name: 'transfer', path: '/console/settings/transfer' },
     { name: 'me', path: '/console/me' },
     { name: 'me-password', path: '/console/me/password' },
     { name: 'not-found', path: '/console/nothing' },

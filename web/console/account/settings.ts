@@ -12,7 +12,6 @@ import {
   checkFields,
   type Errors,
   form,
-  formPage,
   formStatus,
   passwordField,
   selectField,
@@ -31,13 +30,12 @@ import {
   redirect,
   type Visit,
 } from '../page.ts'
-import { buttonLink, card, code, copyableId, empty, type Fact, facts, note } from '../ui.ts'
+import { card, code, copyableId, type Fact, facts } from '../ui.ts'
 import { checkOwnPassword, usernameField } from './user-fields.ts'
 
 export const settingsRoutes: Route[] = [
   get('/settings', isOwner, (visit) => settingsPage(visit)),
   post('/settings', isOwner, rename),
-  get('/settings/transfer', isOwner, (visit) => transferPage(visit)),
   post('/settings/transfer', isOwner, transfer),
 ]
 
@@ -46,8 +44,13 @@ const accountTarget = ({ account }: Visit) =>
 
 async function settingsPage(visit: Visit, errors: Errors = {}): Promise<ConsolePage> {
   const { account, form: input, scope, config, now } = visit
-  const [quotas, use] = await Promise.all([findQuotas(scope, config.quotas), countUse(scope, now)])
-  const field = typedFields(input, errors)
+  const [quotas, use, candidates] = await Promise.all([
+    findQuotas(scope, config.quotas),
+    countUse(scope, now),
+    listCandidates(visit),
+  ])
+  const { name, ...transferErrors } = errors
+  const nameErrors: Errors = name ? { name } : {}
   return {
     title: 'Settings',
     lead: 'Settings of the whole account. Your own settings are in your profile.',
@@ -57,23 +60,19 @@ async function settingsPage(visit: Visit, errors: Errors = {}): Promise<ConsoleP
       card(
         'Account',
         form(
-          { to: '/settings', submit: 'Save', errors },
+          { to: '/settings', submit: 'Save', errors: nameErrors },
           textField({
-            ...field('name', 'Account name', account.name),
+            ...typedFields(input, nameErrors)('name', 'Account name', account.name),
             autocomplete: 'organization',
             maxLength: 200,
           }),
         ),
       ),
-      card(
-        'Ownership',
-        html`<p>
-            You own this account. The owner has full access and decides what everyone else can do.
-          </p>
-          <p>${buttonLink('/settings/transfer', 'Transfer ownership')}</p>`,
-      ),
       quotasCard(quotas, use),
       card('Limits and retention', facts(serviceFacts(visit, quotas))),
+      html`<div id="transfer">
+        ${card('Transfer ownership', transferForm(visit, candidates, transferErrors))}
+      </div>`,
     ],
   }
 }
@@ -152,60 +151,43 @@ async function listCandidates({ scope, user }: Visit): Promise<User[]> {
   )
 }
 
-async function transferPage(visit: Visit, errors: Errors = {}): Promise<ConsolePage> {
-  const { user, form: input } = visit
-  const candidates = await listCandidates(visit)
-  const head = {
-    title: 'Transfer ownership',
-    crumbs: [{ label: 'Settings', to: '/settings' }],
-  }
-  if (candidates.length === 0) return { ...head, isNarrow: true, body: card('', noCandidates) }
-  return formPage(
-    head,
-    {
-      to: '/settings/transfer',
-      submit: 'Transfer ownership',
-      style: 'danger',
-      cancel: '/settings',
+function transferForm({ user, form: input }: Visit, candidates: User[], errors: Errors): Html {
+  if (candidates.length === 0) return noCandidates
+  const submit = 'Transfer ownership'
+  // The browser scrolls to the errors: the form is the last of the page.
+  return form({ to: '/settings/transfer#transfer', submit, style: 'danger', errors }, [
+    html`<p>
+      You become an Admin right away and lose access to People, Settings and the audit log. Only the
+      new owner can undo this. Open invitations and password links stop working.
+    </p>`,
+    selectField({
+      ...typedFields(input, errors)('user', 'New owner'),
+      none: 'Choose a user',
+      choices: candidates.map(({ id, fullName, email, role }) => ({
+        value: id,
+        label: `${fullName}, ${email} (${ROLES[role]})`,
+      })),
+    }),
+    usernameField(user.email),
+    passwordField({
+      name: 'current_password',
+      label: 'Your password',
+      autocomplete: 'current-password',
       errors,
-    },
-    [
-      note(
-        'warn',
-        'You become an Admin right away and lose access to People, Settings and the audit log. ' +
-          'Only the new owner can undo this. Open invitations and password links stop working.',
-      ),
-      selectField({
-        ...typedFields(input, errors)('user', 'New owner'),
-        none: 'Choose a user',
-        choices: candidates.map(({ id, fullName, email, role }) => ({
-          value: id,
-          label: `${fullName}, ${email} (${ROLES[role]})`,
-        })),
-      }),
-      usernameField(user.email),
-      passwordField({
-        name: 'current_password',
-        label: 'Your password',
-        autocomplete: 'current-password',
-        errors,
-      }),
-    ],
-  )
+    }),
+  ])
 }
 
-const noCandidates = empty(
-  'No one can become the owner yet',
-  'The new owner must be an active user of this account who has joined.',
-  buttonLink('/people/invite', 'Invite a teammate'),
-)
+const noCandidates = html`<p>
+  The new owner must be an active user of this account who has joined. There is no other one.
+</p>`
 
 async function transfer(visit: Visit): Promise<PageResult> {
   const { user, now } = visit
   const newOwner = (await listCandidates(visit)).find(({ id }) => id === visit.form.get('user'))
-  if (!newOwner) return transferPage(visit, { user: ['Choose the new owner.'] })
+  if (!newOwner) return settingsPage(visit, { user: ['Choose the new owner.'] })
   const passwordErrors = await checkOwnPassword(visit, 'current_password')
-  if (passwordErrors) return transferPage(visit, passwordErrors)
+  if (passwordErrors) return settingsPage(visit, passwordErrors)
   await visit.change(async (scope) => {
     await transferOwnership(scope, user.id, newOwner.id, now)
     // The former owner may have copied one-time links of users, and could sign in as these users.
