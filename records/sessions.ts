@@ -1,7 +1,7 @@
 /** The sessions of users who have signed in to the console. */
 import type { Db } from './database/open.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
-import type { Sql } from './database/statements.ts'
+import { type Sql, select } from './database/statements.ts'
 import { relaxedTransaction } from './database/transaction.ts'
 import { newId } from './ids.ts'
 import { type RemovalRun, removeRows } from './removal-run.ts'
@@ -30,14 +30,17 @@ export interface Session {
 
 interface SessionRow {
   id: string
-  account_id: string
-  user_id: string
   ip: string
   user_agent: string
-  notice: string | null
   last_seen_at: number
-  expires_at: number
   created_at: number
+}
+
+interface SignedInRow extends UserRow, Omit<SessionRow, 'id' | 'created_at'> {
+  session_id: string
+  started_at: number
+  notice: string | null
+  account_name: string
 }
 
 function fromRow(row: SessionRow): Session {
@@ -93,28 +96,26 @@ export async function findSignedIn(
   tokenHash: string,
   now: Date,
 ): Promise<SignedIn | undefined> {
-  const session = await sql('sessions')
-    .where({ token_hash: tokenHash })
-    .where('expires_at', '>', now.getTime())
-    .where('last_seen_at', '>', now.getTime() - IDLE_DAYS * DAY_MS)
-    .first<SessionRow | undefined>()
-  if (!session) return undefined
-  const [user, account] = await Promise.all([
-    sql('users')
-      .where({ account_id: session.account_id, id: session.user_id, status: 'active' })
-      .first<UserRow | undefined>(),
-    sql('accounts')
-      .where({ id: session.account_id })
-      .whereNull('suspended_at')
-      .first<{ id: string; name: string } | undefined>('id', 'name'),
-  ])
-  if (!user || !account) return undefined
-  return {
-    session: fromRow(session),
-    user: userFromRow(user),
-    account,
-    notice: session.notice === null ? null : JSON.parse(session.notice),
-  }
+  const [row] = await select<SignedInRow>(
+    sql,
+    `select users.*, sessions.id as session_id, sessions.ip, user_agent, notice, last_seen_at,
+       sessions.created_at as started_at, accounts.name as account_name
+     from sessions
+     join users on users.account_id = sessions.account_id and users.id = sessions.user_id
+     join accounts on accounts.id = sessions.account_id
+     where token_hash = ? and expires_at > ? and last_seen_at > ?
+       and users.status = 'active' and suspended_at is null`,
+    [tokenHash, now.getTime(), now.getTime() - IDLE_DAYS * DAY_MS],
+    'find_signed_in',
+  )
+  return (
+    row && {
+      session: fromRow({ ...row, id: row.session_id, created_at: row.started_at }),
+      user: userFromRow(row),
+      account: { id: row.account_id, name: row.account_name },
+      notice: row.notice === null ? null : JSON.parse(row.notice),
+    }
+  )
 }
 
 /** Updates the time of the last request, at most once a minute. */

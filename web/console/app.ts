@@ -16,6 +16,7 @@ import { redirectToSignIn, respond } from './respond.ts'
 import { routes } from './routes.ts'
 import type { ConsoleServices } from './services.ts'
 import { hasTls, newSessions } from './session.ts'
+import { forgetSharedReads } from './shared-reads.ts'
 import { newThrottles } from './throttles.ts'
 import { zoneOf, zoneOfForm } from './time-zone.ts'
 import { newGuestVisit, newVisit } from './visit.ts'
@@ -52,6 +53,7 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
         if (route.mayLag && db.standby && error.status === 404) return handle()
         throw error
       })
+      if (route.method === 'POST') await result.finally(() => forgetSharedReads(visitor.account.id))
       return respond(ctx, responseServices, await result)
     })
   }

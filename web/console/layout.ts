@@ -189,7 +189,7 @@ function link({ label, to, icon: name, badge }: NavigationItem, path: string): H
 }
 
 /** The element exists also while the count is 0, because open pages reload it. */
-function badgeElement({ id, count, label }: NavigationBadge): Html {
+export function badgeElement({ id, count, label }: NavigationBadge): Html {
   const hiddenLabel = html`<span class="visually-hidden"> ${label}</span>`
   return html`<span id="${id}">
     ${count > 0 && html`<span class="badge">${count}${hiddenLabel}</span>`}

@@ -32,6 +32,10 @@ interface NavigationGroup {
 
 export const TROUBLED_WEBHOOKS_ID = 'troubled-webhooks'
 
+export function troubledWebhooks(count: number): NavigationBadge {
+  return { id: TROUBLED_WEBHOOKS_ID, count, label: 'failing' }
+}
+
 export function navigation(user: User, troubledWebhookCount: number): NavigationGroup[] {
   const groups: NavigationGroup[] = [
     { items: [{ label: 'Overview', to: '', icon: 'overview' }] },
@@ -45,7 +49,7 @@ export function navigation(user: User, troubledWebhookCount: number): Navigation
 function developerItems(user: User, troubledWebhookCount: number): NavigationItem[] {
   const documentation = { label: 'Documentation', to: '/docs/', icon: 'docs' }
   if (!isOwnerOrAdmin(user)) return [documentation]
-  const badge = { id: TROUBLED_WEBHOOKS_ID, count: troubledWebhookCount, label: 'failing' }
+  const badge = troubledWebhooks(troubledWebhookCount)
   return [
     { label: 'API requests', to: '/requests', icon: 'requests' },
     { label: 'Events', to: '/events', icon: 'events' },

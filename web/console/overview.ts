@@ -25,7 +25,7 @@ import {
   type Visit,
 } from './page.ts'
 import { formatPercent, requestBars, requestStats } from './requests/request-figures.ts'
-import { isReload, sharedRead } from './shared-reads.ts'
+import { isReload, sharedPage, sharedRead } from './shared-reads.ts'
 import { buttonLink, card, empty, numberColumn, type Stat, stats, table } from './ui.ts'
 import {
   attemptBars,
@@ -48,11 +48,11 @@ async function overview(visit: Visit): Promise<ConsolePage> {
   const { user, account } = visit
   if (!isOwnerOrAdmin(user))
     return { title: 'Overview', lead: account.name, body: await memberHome(visit) }
-  return {
+  return sharedPage(visit, async () => ({
     title: 'Overview',
     lead: `${account.name} in the last 24 hours. Times are in ${zoneTitle()}.`,
     body: await lastDay(visit),
-  }
+  }))
 }
 
 async function lastDay(visit: Visit): Promise<Content> {

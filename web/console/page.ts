@@ -1,5 +1,5 @@
 /** Input and results of the console's pages. Every URL returns a whole page, from which htmx
- *  selects a part, so the console works without JavaScript. A POST redirects, returns the form with
+ *  selects a part, so the console works without JavaScript. Periodic reloads get no frame. A POST redirects, returns the form with
  *  its errors, or shows a result, such as a new secret. */
 import type { Readable } from 'node:stream'
 import type { Context } from 'koa'
@@ -85,6 +85,8 @@ export interface ConsolePage {
   listId?: string
   /** For forms and texts. */
   isNarrow?: boolean
+  /** The response to periodic reloads, once there was one: many of them can share the page. */
+  reloaded?: Promise<Buffer>
 }
 
 /** `to` is below /console, for example `/webhooks`. */

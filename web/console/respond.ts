@@ -5,8 +5,10 @@ import { accountScope } from '../../records/database/scope.ts'
 import { findPausedAt } from '../../records/delivery-pause.ts'
 import { countTroubledWebhooks } from '../../records/reports/webhook-health.ts'
 import { type SignedIn, storeNotice } from '../../records/sessions.ts'
+import { html } from '../shared/html.ts'
 import type { Assets } from './assets.ts'
-import { layout, parseTheme } from './layout.ts'
+import { badgeElement, layout, parseTheme } from './layout.ts'
+import { troubledWebhooks } from './navigation.ts'
 import {
   type ConsolePage,
   type Download,
@@ -14,6 +16,7 @@ import {
   type PageResult,
   type Redirect,
 } from './page.ts'
+import { isReload } from './shared-reads.ts'
 import { zoneSwitch } from './time-zone.ts'
 
 interface ResponseServices {
@@ -51,23 +54,35 @@ async function sendPage(
   page: ConsolePage,
 ): Promise<void> {
   const visitor: SignedIn | undefined = ctx.state.visitor
-  const notice = visitor?.notice ?? null
-  // A part of a page that reloads itself leaves the notice to the next page that the user opens.
-  const showsNotice = ctx.get('Muster-Poll') === ''
-  if (visitor && notice && showsNotice) await storeNotice(db, visitor.session.id, null)
   ctx.status = page.status ?? 200
   ctx.type = 'html'
+  if (visitor && isReload({ ctx })) {
+    page.reloaded ??= reloadedParts(page, db, visitor)
+    ctx.body = await page.reloaded
+    return
+  }
+  const notice = visitor?.notice ?? null
+  if (visitor && notice) await storeNotice(db, visitor.session.id, null)
   ctx.body = layout(page, {
     path: ctx.path.replace(/\/$/, ''),
     folder: assets.folder,
     theme: parseTheme(ctx.cookies.get('muster-theme')),
     zoneSwitch: visitor && zoneSwitch(ctx),
-    notice: showsNotice ? notice : null,
+    notice,
     areDeliveriesPaused: visitor !== undefined && (await areDeliveriesPaused(db)),
-    troubledWebhookCount:
-      visitor && isOwnerOrAdmin(visitor.user) ? await countTroubled(db, visitor) : 0,
+    troubledWebhookCount: visitor ? await countTroubled(db, visitor) : 0,
     visitor,
   })
+}
+
+/** The parts of a page in which its reloads replace elements. */
+async function reloadedParts(
+  { lead, body }: ConsolePage,
+  db: Db,
+  visitor: SignedIn,
+): Promise<Buffer> {
+  const badge = badgeElement(troubledWebhooks(await countTroubled(db, visitor)))
+  return Buffer.from(html`${badge}${lead}${body}`.text)
 }
 
 /** False if the database cannot be reached: the page is an error page anyway. */
@@ -77,7 +92,8 @@ async function areDeliveriesPaused({ read }: Db): Promise<boolean> {
 }
 
 /** 0 if the count fails, so that the page is shown without the count. */
-function countTroubled({ dialect, read }: Db, { account }: SignedIn): Promise<number> {
+async function countTroubled({ dialect, read }: Db, { user, account }: SignedIn): Promise<number> {
+  if (!isOwnerOrAdmin(user)) return 0
   return countTroubledWebhooks(accountScope({ dialect, sql: read }, account.id)).catch(() => 0)
 }
 

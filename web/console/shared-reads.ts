@@ -1,6 +1,6 @@
 /** Reads that open pages repeat, as long as they are open. */
 import { currentZone } from '../shared/zone.ts'
-import type { Visit } from './page.ts'
+import type { ConsolePage, Visit } from './page.ts'
 
 /** The pause after a read is this many times as long as the read, so that all open pages together
  *  use less than a thirtieth of a core for it. */
@@ -8,8 +8,11 @@ const PAUSE_FACTOR = 30
 /** A read can be slow once, for example while it waits for a lock. Pages do not show old figures for
  *  half an hour because of that. */
 const MAX_PAUSE_MS = 60_000
+/** Shared pages reload every 3 to 15 seconds, so users do not notice that a reload is this old. */
+const PAGE_PAUSE_MS = 1_000
 
 interface SharedRead {
+  accountId: string
   result: Promise<unknown>
   /** A time of `performance.now()`. */
   endsAt: number
@@ -18,7 +21,7 @@ interface SharedRead {
 const reads = new Map<string, SharedRead>()
 
 /** Whether the page reloads itself. Such a reload needs only the parts of the page that it replaces. */
-export function isReload({ ctx }: Visit): boolean {
+export function isReload({ ctx }: Pick<Visit, 'ctx'>): boolean {
   return ctx.get('Muster-Poll') !== ''
 }
 
@@ -27,23 +30,42 @@ export function isReload({ ctx }: Visit): boolean {
  *  result replaces an older one: otherwise the next reload would take these changes back. `key` must
  *  contain everything besides the account and the time zone on which the result depends, such as the
  *  permissions of the user. */
-export function sharedRead<T>(visit: Visit, key: unknown, read: () => Promise<T>): Promise<T> {
+export function sharedRead<T>(
+  visit: Visit,
+  key: unknown,
+  read: () => Promise<T>,
+  pauseAfter = (readMs: number): number => Math.min(PAUSE_FACTOR * readMs, MAX_PAUSE_MS),
+): Promise<T> {
   const startedAt = performance.now()
   for (const [name, { endsAt }] of reads) if (endsAt <= startedAt) reads.delete(name)
-  const name = JSON.stringify([visit.account.id, currentZone(), key])
+  const accountId = visit.account.id
+  const name = JSON.stringify([accountId, currentZone(), key])
   const shared = reads.get(name)
   if (isReload(visit) && shared) return shared.result as Promise<T>
   if (!isReload(visit) && !shared) return read()
-  const started: SharedRead = { result: read(), endsAt: Number.POSITIVE_INFINITY }
+  const started = { accountId, result: read(), endsAt: Number.POSITIVE_INFINITY }
   reads.set(name, started)
   started.result.then(
     () => {
       const endedAt = performance.now()
-      started.endsAt = endedAt + Math.min(PAUSE_FACTOR * (endedAt - startedAt), MAX_PAUSE_MS)
+      started.endsAt = endedAt + pauseAfter(endedAt - startedAt)
     },
     () => {
       started.endsAt = Number.NEGATIVE_INFINITY
     },
   )
   return started.result as Promise<T>
+}
+
+/** A page that many users keep open. Reloads within a second share one result, if their users have the
+ *  same permissions. Only for content that does not depend on the user otherwise. */
+export function sharedPage(visit: Visit, render: () => Promise<ConsolePage>): Promise<ConsolePage> {
+  const { role, grants, permissions } = visit.user
+  const key = [visit.ctx.url, role, grants, permissions]
+  return sharedRead(visit, key, render, () => PAGE_PAUSE_MS)
+}
+
+/** Call it after a change by a user of the account: the next reload of a page shows the change. */
+export function forgetSharedReads(accountId: string): void {
+  for (const [name, shared] of reads) if (shared.accountId === accountId) reads.delete(name)
 }

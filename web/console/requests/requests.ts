@@ -20,9 +20,16 @@ import { type Content, type Html, html } from '../../shared/html.ts'
 import { formStatus, hasErrors } from '../form-fields.ts'
 import { absoluteTime, bytes, count, counted, zoneTitle } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
-import { getFromStandby, isOwnerOrAdmin, type PageResult, type Route, type Visit } from '../page.ts'
+import {
+  type ConsolePage,
+  getFromStandby,
+  isOwnerOrAdmin,
+  type PageResult,
+  type Route,
+  type Visit,
+} from '../page.ts'
 import { type ListPage, toListPage } from '../query.ts'
-import { isReload, sharedRead } from '../shared-reads.ts'
+import { isReload, sharedPage, sharedRead } from '../shared-reads.ts'
 import { buttonLink, card, empty, note, pager } from '../ui.ts'
 import { errorCauses } from './error-causes.ts'
 import { canViewAllQueries, redactQuery, visibleOperations } from './request-access.ts'
@@ -57,6 +64,10 @@ async function requestsPage(visit: Visit): Promise<PageResult> {
   if ([...visit.query.values()].includes('')) return { to: requestsPath(query.input) }
   const request = await findByChange(visit, query.filter)
   if (request) return { to: `/requests/${request.id}` }
+  return sharedPage(visit, () => listPage(visit, query))
+}
+
+async function listPage(visit: Visit, query: RequestQuery): Promise<ConsolePage> {
   const isValid = !hasErrors(query.errors)
   return {
     title: 'API requests',
@@ -65,7 +76,7 @@ async function requestsPage(visit: Visit): Promise<PageResult> {
     status: formStatus(query.errors),
     body: [
       !isValid && note('bad', 'Please fix the filters marked below.'),
-      await requestFilters(visit, query),
+      !isReload(visit) && (await requestFilters(visit, query)),
       rangeButtons(query),
       isValid && (await results(visit, query)),
     ],

@@ -21,7 +21,7 @@ import {
 } from '../page.ts'
 import { withQuery } from '../query.ts'
 import { readOnlyNote } from '../read-only-note.ts'
-import { isReload } from '../shared-reads.ts'
+import { isReload, sharedPage } from '../shared-reads.ts'
 import { buttonLink, card, empty, pager, stats, tabs, timeElement } from '../ui.ts'
 import { jobProgress } from './bulk-jobs.ts'
 import { attemptResult, DELIVERY_STATES, deliveriesTable, withAttempts } from './delivery-rows.ts'
@@ -37,7 +37,9 @@ import { loadWebhook } from './webhook.ts'
 import { webhookPage } from './webhook-page.ts'
 
 export const webhookLogRoutes: Route[] = [
-  getFromStandby('/webhooks/:webhook', isOwnerOrAdmin, logPage),
+  getFromStandby('/webhooks/:webhook', isOwnerOrAdmin, (visit) =>
+    sharedPage(visit, () => logPage(visit)),
+  ),
 ]
 
 const REFRESH_SECONDS = 3
