@@ -317,7 +317,7 @@ export async function* eachBatch<Row extends { id: string }, Item>(
 }
 
 /** `filter[status]` → `status`. */
-function filtersOf(query: PageQuery): Record<string, unknown> {
+export function filtersOf(query: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(query).flatMap(([name, value]) => {
       const filter = /^filter\[(.+)\]$/.exec(name)?.[1]
@@ -326,7 +326,8 @@ function filtersOf(query: PageQuery): Record<string, unknown> {
   )
 }
 
-async function matching<Row, Item>(
+/** SQL: the rows of a list. */
+export async function matching<Row, Item>(
   scope: Scope,
   { table, filters = {}, condition }: Listing<Row, Item>,
   input: Record<string, unknown>,

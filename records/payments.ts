@@ -3,8 +3,16 @@ import type { components } from '../generated/openapi.ts'
 import type { Body } from '../generated/operations.ts'
 import { assertTransition, nextUpdatedAt, type Transitions } from './changes.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
+import { select } from './database/statements.ts'
 import { newId } from './ids.ts'
-import { type Listing, referred, toNullableTimestamp, toTimestamp } from './list.ts'
+import {
+  filtersOf,
+  type Listing,
+  matching,
+  referred,
+  toNullableTimestamp,
+  toTimestamp,
+} from './list.ts'
 import { participantListing } from './participants.ts'
 import { assertReference, toExternalIdTaken, withStoredIds } from './references.ts'
 import { taskListing } from './tasks.ts'
@@ -62,7 +70,7 @@ const toTaken = toExternalIdTaken('payment')
 
 const MAX_COUNTED_PAYMENTS = 100
 
-/** The currencies of the account's newest payments, the most frequent one first. */
+/** The currencies of the account's payments: those of the newest ones first, by their frequency. */
 export async function listUsedCurrencies(scope: Scope): Promise<string[]> {
   const rows: Pick<PaymentRow, 'currency'>[] = await scope
     .rows('payments')
@@ -71,7 +79,43 @@ export async function listUsedCurrencies(scope: Scope): Promise<string[]> {
     .limit(MAX_COUNTED_PAYMENTS)
   const counts = new Map<string, number>()
   for (const { currency } of rows) counts.set(currency, (counts.get(currency) ?? 0) + 1)
-  return [...counts].sort(([, one], [, other]) => other - one).map(([currency]) => currency)
+  const newest = [...counts].sort(([, one], [, other]) => other - one).map(([currency]) => currency)
+  return [...new Set([...newest, ...(await listCurrencies(scope))])]
+}
+
+/** Jumps in the index from one currency to the next. `select distinct` would read all payments. */
+async function listCurrencies({ accountId, sql }: Scope): Promise<string[]> {
+  const rows = await select<Pick<PaymentRow, 'currency'>>(
+    sql,
+    `with recursive used (currency) as (
+       select min(currency) from payments where account_id = ?
+       union all
+       select (select min(currency) from payments where account_id = ? and currency > used.currency)
+       from used where currency is not null)
+     select currency from used where currency is not null`,
+    [accountId, accountId],
+  )
+  return rows.map(({ currency }) => currency)
+}
+
+/** The exact sum of the listed payments, in minor units, for each currency: the most frequent one first. */
+export async function sumPayments(
+  scope: Scope,
+  query: Record<string, unknown>,
+): Promise<{ currency: string; sum: string }[]> {
+  const { sql, bindings } = await matching(
+    scope,
+    paymentListing,
+    withStoredIds(filtersOf(query)),
+    [],
+  )
+  // As text, because a sum may exceed the whole numbers that JavaScript represents exactly.
+  return select(
+    scope.sql,
+    `select currency, cast(sum(amount_minor) as text) as sum from payments where ${sql}
+     group by currency order by count(*) desc, currency`,
+    bindings,
+  )
 }
 
 /** Throws `InvalidInput` for an unknown participant or task, or an external ID that is taken. */

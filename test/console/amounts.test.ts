@@ -1,12 +1,19 @@
 /** Amounts in the forms of the console: typed as people write them, stored in minor units. */
 import { describe, expect, it } from 'vitest'
-import { newParticipant, newPayment } from '../handlers/new-records.ts'
-import { sharedApp } from '../helpers.ts'
-import { fieldErrors, mainForm, mainText, submitForm, withValues } from './forms.ts'
+import { expectSuccess, newParticipant, newPayment } from '../handlers/new-records.ts'
+import { type Client, sharedApp } from '../helpers.ts'
+import { fieldErrors, mainForm, mainText, submitForm, unescapeHtml, withValues } from './forms.ts'
 import { newOwner } from './record-forms.ts'
 
 const app = sharedApp()
 const NEW = '/records/payments/new'
+
+async function createPayments(client: Client, count: number, fields: object = {}): Promise<void> {
+  const { id } = await newParticipant(client)
+  const data = { participant_id: id, amount_minor: 12_500, currency: 'EUR', ...fields }
+  const items = Array.from({ length: count }, () => ({ action: 'create', data }))
+  await expectSuccess(client.post('/payments/batch', { items }))
+}
 
 describe('the amount of a new payment', () => {
   it('is read in the digits of its currency, with a comma or a point, and saved after the user has seen it', async () => {
@@ -126,13 +133,47 @@ describe('currencies', () => {
     const page = await visits.get(NEW)
     expect(options(page.text).slice(0, 3)).toEqual(first)
     expect(withValues(mainForm(page.text), {})).toMatchObject({ currency: 'EUR' })
-    const list = await visits.get('/records/payments')
-    expect(options(list.text).slice(0, 3)).toEqual(first)
     const exported = await visits.post('/records/exports/new?ask:refresh=1', {
       ...withValues(mainForm((await visits.get('/records/exports/new')).text), {}),
       resource: 'payments',
     })
-    expect(options(exported.text).slice(0, 3)).toEqual(first)
-    for (const { text } of [page, list, exported]) expect(mainText(text)).not.toMatch(/minor/i)
+    const filtered = await visits.get('/records/payments?filter[currency]=GBP')
+    // A filter offers the used currencies, and a chosen one.
+    expect(mainText(filtered.text)).toMatch(/Euro \(EUR\) US Dollar \(USD\) GBP /)
+    expect(mainText(filtered.text)).toContain('Currency: British Pound (GBP)')
+    expect(mainText(exported.text)).toMatch(/Currency Euro \(EUR\) US Dollar \(USD\) /)
+    for (const { text } of [page, filtered, exported])
+      expect(mainText(text)).not.toMatch(/minor|Afghani.*Afghani/i)
+  })
+
+  it('are used ones of filters even if only old payments have them', async () => {
+    const { client, visits } = await newOwner(app)
+    await newPayment(client, { currency: 'BHD' })
+    await createPayments(client, 100)
+    expect(mainText((await visits.get('/records/payments')).text)).toMatch(
+      /Currency Euro \(EUR\) Bahraini Dinar \(BHD\) /,
+    )
+  })
+})
+
+describe('the sum of a list of payments', () => {
+  const sumsIn = (page: string): string[] =>
+    [...page.matchAll(/<span class="sum">([^<]*)</g)].map(([, text = '']) => unescapeHtml(text))
+
+  it('is that of the listed payments on all pages, exact, for each currency', async () => {
+    const { client, visits } = await newOwner(app)
+    await createPayments(client, 30, { amount_minor: 999_999_999_999 })
+    await newPayment(client, { currency: 'JPY', amount_minor: 12_500 })
+    const paid = await newPayment(client, { currency: 'BHD', amount_minor: 1 })
+    await client.patch(`/payments/${paid.id}`, { status: 'paid' })
+    const list = await visits.get('/records/payments')
+    expect(sumsIn(list.text)).toEqual(['€299,999,999,999.70', 'BHD\u00a00.001', '¥12,500'])
+    expect(mainText(list.text)).toMatch(/32 payments €299,/)
+    const filtered = await visits.get('/records/payments?filter[status]=paid')
+    expect(sumsIn(filtered.text)).toEqual(['BHD\u00a00.001'])
+    const of = await visits.get(`/records/payments?filter[participant_id]=${paid.participant_id}`)
+    expect(sumsIn(of.text)).toEqual(['BHD\u00a00.001'])
+    const none = await visits.get('/records/payments?filter[status]=cancelled')
+    expect(sumsIn(none.text)).toEqual([])
   })
 })

@@ -18,7 +18,8 @@ export function amountOf(
     : undefined
 }
 
-function money(minor: number, currency: string): string {
+/** `minor`: a whole number of minor units. */
+export function money(minor: number | string, currency: string): string {
   // For some currencies, Intl shows another number of decimals, such as 0 for HUF.
   const digits = digitsOf(currency)
   const format = new Intl.NumberFormat('en', {

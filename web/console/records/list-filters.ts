@@ -9,7 +9,7 @@ import { filterForm } from '../filter-form.ts'
 import { addChoice, type FieldOptions, selectField, textField } from '../form-fields.ts'
 import { absoluteTime, capital, timeLabel } from '../format.ts'
 import { hiddenInput, shortId } from '../ui.ts'
-import { shownName } from './amounts.ts'
+import { currencyName, hasCurrencies, shownName } from './amounts.ts'
 import { combobox } from './combobox.ts'
 import { multiSelectField, optionsOf, timeField } from './controls.ts'
 import { toLocal } from './field-values.ts'
@@ -230,6 +230,7 @@ export function filterText(
   if (resource && value === 'null') return 'None'
   const choice = optionsOf(schema.items ?? schema).find((one) => one.value === value)
   if (choice) return String(choice.label)
+  if (hasCurrencies(schema.items ?? schema)) return currencyName(value)
   if (schema.format === 'date-time' && !Number.isNaN(Date.parse(value)))
     return absoluteTime(Date.parse(value))
   const ids = name === 'id' ? value.split(',') : []

@@ -1,4 +1,4 @@
-/** Puts the currencies that the account uses before the others, in forms and filters. */
+/** The currencies that the account uses: forms offer them before the others, and filters offer no others. */
 import { listUsedCurrencies } from '../../../records/payments.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { hasPermission, type Visit } from '../page.ts'
@@ -10,7 +10,8 @@ interface Field<T> {
 }
 
 /** The fields with the account's own currencies first, and the others by name. The most used
- *  currency becomes the default. Users without access to payments get the currencies by name. */
+ *  currency becomes the default. Filters have only the own ones, unless there are none. Users without
+ *  access to payments get the currencies by name. */
 export async function withOwnCurrencies<T extends Field<T>>(
   { scope, user }: Visit,
   fields: readonly T[],
@@ -28,7 +29,10 @@ export async function withOwnCurrencies<T extends Field<T>>(
 }
 
 function orderCurrencies(schema: Schema, own: string[]): Schema {
-  if (schema.items) return { ...schema, items: orderCurrencies(schema.items, own) }
+  if (schema.items)
+    return hasCurrencies(schema.items) && own.length > 0
+      ? { ...schema, items: { ...schema.items, enum: own } }
+      : { ...schema, items: orderCurrencies(schema.items, own) }
   if (!hasCurrencies(schema)) return schema
   const others = (schema.enum ?? [])
     .filter((value) => !own.includes(`${value}`))

@@ -25,6 +25,7 @@ import {
 } from './list-query.ts'
 import { recordTable, sortOf } from './list-table.ts'
 import { withOwnCurrencies } from './own-currencies.ts'
+import { paymentSums } from './payment-sums.ts'
 import {
   listRecords,
   loadReferences,
@@ -47,6 +48,7 @@ interface List extends FilterContext {
   operation: OperationRow
   /** Undefined if the query is invalid. */
   found?: Records
+  sums?: Content
 }
 
 export async function recordListPage(visit: Visit, resource: Resource): Promise<PageResult> {
@@ -65,7 +67,8 @@ export async function recordListPage(visit: Visit, resource: Resource): Promise<
     const query = { ...newestFirst(resource), ...convertQuery(operation, pairs) }
     const found = await listRecords(visit, resource, query)
     const known = await loadReferences(visit, [...found.data, filters])
-    return listContent({ ...list, found, known, errors: {} })
+    const sums = await paymentSums(visit, resource, query, found.meta.total)
+    return listContent({ ...list, found, known, sums, errors: {} })
   } catch (error) {
     if (!(error instanceof InvalidInput)) throw error
     const { errors } = error
@@ -148,11 +151,11 @@ function records(list: List, { data, meta }: Records): Html {
 }
 
 /** The number of records, or the buttons for the selected rows, and the export. */
-function listBar({ resource, visit: { user }, pairs }: List, total: number): Html {
+function listBar({ resource, visit: { user }, pairs, sums }: List, total: number): Html {
   const filters = pairs.filter(([name]) => name.startsWith('filter['))
   const exportPath = `${resourcePath(resource)}/export${queryText(filters)}`
   return html`<header class="card-head">
-    <p class="total">${counted(total, noun(resource), plural(resource).toLowerCase())}</p>
+    <p class="total">${counted(total, noun(resource), plural(resource).toLowerCase())}${sums}</p>
     ${canSelect(user, resource) && selectionBar(user, resource)}
     ${canExport(user, resource) && buttonLink(exportPath, 'Export these')}
   </header>`
