@@ -41,14 +41,14 @@ describe('the page of a record', () => {
       `href="/console/records/job-applications/${application.id}">Interpreter</a>`,
     )
     expect(person.text).toContain(`href="/console/records/payments/${payment.id}">€125.00</a>`)
-    expect(text).toMatch(/Payments 1 New payment Amount Task Status Created at €125\.00 Task 0 /)
+    expect(text).toMatch(/Payments 1 New payment Amount Task Status Created €125\.00 Task 0 /)
     expect(person.text).toContain(`href="/console/records/tasks/new?participant_id=${ada.id}"`)
 
     const applied = await visits.get(`/records/job-applications/${application.id}`)
     expect(applied.text).toContain(`<a href="/console/records/jobs/${job.id}">Interpreter</a>`)
     expect(mainText(applied.text)).toMatch(/French\? No extra x/)
     expect(mainText((await visits.get(`/records/jobs/${job.id}`)).text)).toMatch(
-      /Screening questions 2 .*Years\? Equals 5 Nice to have years/,
+      /Screening questions 2 .*Years\? Nice to have Equals 5 years/,
     )
     const paid = await visits.get(`/records/payments/${payment.id}`)
     expect(paid.text).toContain(`<a href="/console/records/tasks/${tasks[0].id}">Task 0</a>`)

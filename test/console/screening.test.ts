@@ -137,7 +137,7 @@ it('shows the operator and the expected values on the page of the job', async ()
     ],
   })
   expect(mainText((await visits.get(`/records/jobs/${id}`)).text)).toMatch(
-    /years\? At least 5 Must have years city\? One of Lyon Paris Must have city/,
+    /years\? Must have At least 5 years city\? Must have One of Lyon Paris city/,
   )
 })
 

@@ -90,7 +90,7 @@ test('a record of the resource is created, edited and listed', async () => {
     /Town hall Closed .* Capacity – /,
   )
   const list = mainText(await pages.get('/records/venues?filter[status]=closed&sort=-name'))
-  expect(list).toMatch(/Status Open Closed .*Name Status Capacity Created at .*Town hall Closed –/)
+  expect(list).toMatch(/Status Open Closed .*Name Status Capacity Created .*Town hall Closed –/)
 })
 
 test('a new field of a resource is in its form and its list', async () => {

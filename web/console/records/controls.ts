@@ -112,7 +112,7 @@ export function textControl(field: FormField, context: ControlContext): Html {
   if ((maxLength ?? 0) > MAX_INPUT_CHARACTERS || /[\r\n]/.test(value))
     return textArea({
       ...fieldOptions(field, context),
-      rows: (maxLength ?? 0) > MAX_NOTE_CHARACTERS ? 4 : 2,
+      rows: (maxLength ?? 0) > MAX_NOTE_CHARACTERS ? 3 : 2,
     })
   return textField({ ...fieldOptions(field, context), type: format === 'email' ? 'email' : 'text' })
 }

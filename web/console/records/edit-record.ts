@@ -157,7 +157,7 @@ function renderForm(
         })),
         to: resourcePath(resource, item.id, 'edit'),
         cancel: resourcePath(resource, item.id),
-        submit: 'Save changes',
+        submit: 'Save',
         user: visit.user,
         now: visit.now,
         isNew: false,

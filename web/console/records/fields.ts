@@ -375,15 +375,28 @@ function groupsControl(field: FormField, context: ControlContext): Html {
 
 function group(field: FormField, context: ControlContext, index: number): Html {
   const title = `${label(field.path).replace(/s$/, '')} ${index + 1}`
+  const parts = groupFields(field, index)
+  const isFolded = ({ path }: FormField): boolean => wordingOf(path).isOptional ?? false
   return html`<fieldset class="record-group">
     <legend>${title}</legend>
-    ${groupFields(field, index).map((part) => control(part, context))}
-    ${formButton(
-      context,
-      { action: 'remove', value: `${field.path}.${index}`, style: 'button quiet' },
-      html`Remove<span class="visually-hidden"> ${title.toLowerCase()}</span>`,
-    )}
+    ${parts.filter((part) => !isFolded(part)).map((part) => control(part, context))}
+    <div class="group-foot">
+      ${parts.filter(isFolded).map((part) => foldedPart(part, context))}
+      ${formButton(
+        context,
+        { action: 'remove', value: `${field.path}.${index}`, style: 'button quiet' },
+        html`Remove<span class="visually-hidden"> ${title.toLowerCase()}</span>`,
+      )}
+    </div>
   </fieldset>`
+}
+
+function foldedPart(part: FormField, context: ControlContext): Html {
+  const isOpen = part.path in context.errors && html` open`
+  return html`<details${isOpen}>
+    <summary>${formLabel(part)} for the API</summary>
+    ${control(part, context)}
+  </details>`
 }
 
 function legend(field: FormField): Html {

@@ -50,7 +50,7 @@ export const actionName = (action: FormAction): string => `ask:${action}`
 /** The ID of the form, which htmx replaces. */
 export const FORM_ID = 'record-form'
 
-/** Here, `errors` are sentences: `Due at must be a time.` */
+/** Here, `errors` are sentences: `Due must be a time.` */
 export type ControlContext = RecordForm & { errors: Errors }
 
 export const elementId = (path: string): string => path.replace(/\W/g, '-')

@@ -14,9 +14,9 @@ const ABBREVIATIONS: Record<string, string> = {
   sha256: 'SHA-256',
 }
 
-/** `due_at` → `Due at`, `external_id` → `External ID`. */
+/** `due_at` → `Due`, `external_id` → `External ID`. */
 export function label(name: string): string {
-  return capital(words(name))
+  return capital(words(name.replace(/_at$/, '')))
 }
 
 /** A column of an export. */
@@ -45,7 +45,7 @@ export function plural({ slug }: Pick<Resource, 'slug'>): string {
   return label(slug)
 }
 
-/** For example `Due at must be a time. Title is required.` */
+/** For example `Due must be a time. Title is required.` */
 export function errorText({ errors }: Pick<InvalidInput, 'errors'>): string {
   return Object.entries(errors)
     .map(([name, messages]) => `${label(name)} ${messages.join(' ')}`)

@@ -21,7 +21,7 @@ export function referencedResource(name: string): Resource | undefined {
   return name.endsWith('_id') ? resources.find(({ type }) => `${type}_id` === name) : undefined
 }
 
-/** `participant_id` → `Participant`, `due_at` → `Due at`. */
+/** `participant_id` → `Participant`, `due_at` → `Due`. */
 export function fieldLabel(name: string): string {
   return wordingOf(name).label ?? label(referencedResource(name)?.type ?? name)
 }

@@ -6,7 +6,7 @@ interface Wording {
   placeholder?: string
   /** What the options mean, which are radio buttons then. */
   options?: Record<string, string>
-  /** The form fills the field in if it is empty. */
+  /** The form fills the field in if it is empty, so it is folded. */
   isOptional?: boolean
   /** The names of the parts, in the order of the form. */
   order?: string[]
@@ -26,7 +26,7 @@ const WORDINGS: Record<string, Wording> = {
   external_id: { hint: 'The ID of this record in your own system.' },
   screening_questions: {
     hint: 'Applicants answer these questions. Their answers decide the screening outcome.',
-    order: ['label', 'operator', 'expected', 'requirement', 'key'],
+    order: ['label', 'requirement', 'operator', 'expected', 'key'],
   },
   'screening_questions.label': { label: 'Question', hint: '' },
   'screening_questions.operator': { label: 'Comparison', hint: '' },
