@@ -24,6 +24,9 @@ export interface Resource {
   }
   /** The statuses that can follow each status: `states` of `x-record`. Null if any can follow. */
   readonly nextStatuses: Readonly<Record<string, readonly string[]>> | null
+  /** What `include` of `x-record` counts: records of the resource `slug` with the ID of a record in
+   *  `reference`. */
+  readonly counted: readonly { readonly slug: string; readonly reference: string }[]
   /** Schema of a record in the list. Like all schemas below, it has no references. */
   readonly record: Schema
   /** Body schema of `create`. */
@@ -63,6 +66,7 @@ export const resources: readonly Resource[] = [
       file: null,
     },
     nextStatuses: null,
+    counted: [],
     record: {
       type: 'object',
       description: 'A person you work with.',
@@ -361,6 +365,7 @@ export const resources: readonly Resource[] = [
       completed: [],
       cancelled: [],
     },
+    counted: [],
     record: {
       type: 'object',
       description: 'A to-do.',
@@ -647,6 +652,7 @@ export const resources: readonly Resource[] = [
     description: 'Openings that participants can apply for, with screening questions.',
     operations: { list: 'listJobs', get: 'getJob', create: 'createJob', update: 'updateJob', delete: 'deleteJob', file: null },
     nextStatuses: { draft: ['open', 'closed'], open: ['closed'], closed: ['open'] },
+    counted: [{ slug: 'job-applications', reference: 'job_id' }],
     record: {
       type: 'object',
       description: 'An opening that participants can apply for.',
@@ -1145,6 +1151,7 @@ export const resources: readonly Resource[] = [
       rejected: [],
       withdrawn: [],
     },
+    counted: [],
     record: {
       type: 'object',
       description: "A participant's application for a job.",
@@ -1452,6 +1459,7 @@ export const resources: readonly Resource[] = [
       file: 'getExportFile',
     },
     nextStatuses: null,
+    counted: [],
     record: {
       type: 'object',
       description: 'A file with the records of one resource.',
@@ -1742,6 +1750,7 @@ export const resources: readonly Resource[] = [
       file: 'getImportErrors',
     },
     nextStatuses: null,
+    counted: [],
     record: {
       type: 'object',
       description: 'A file whose rows become records of one resource.',
@@ -1894,6 +1903,7 @@ export const resources: readonly Resource[] = [
       file: null,
     },
     nextStatuses: { pending: ['paid', 'cancelled'], paid: [], cancelled: [] },
+    counted: [],
     record: {
       type: 'object',
       description: 'A payment to a participant.',

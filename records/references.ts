@@ -4,7 +4,7 @@ import { InvalidInput } from '../errors.ts'
 import { operations } from '../generated/operations.ts'
 import { uniqueViolation } from './database/errors.ts'
 import type { Scope } from './database/scope.ts'
-import { countFound } from './database/statements.ts'
+import { countFound, idIn, select } from './database/statements.ts'
 
 /** The fields and filters that hold the ID of a record. The path parameters `{task}` and `{task_id}` both give
  *  the field `task_id`. */
@@ -115,6 +115,22 @@ export function countRows(
   where: Record<string, string>,
 ): Promise<number> {
   return countFound(scope.rows(table).where(where))
+}
+
+/** The number of rows with each of the IDs in `column`, by ID. */
+export async function countReferring(
+  scope: Scope,
+  { table, column }: { table: string; column: string },
+  ids: string[],
+): Promise<Map<string, number>> {
+  const { sql, bindings } = idIn(scope.dialect, ids, column)
+  const rows = await select<{ id: string; total: number }>(
+    scope.sql,
+    `select ${column} as id, count(*) as total from ${table}
+     where account_id = ? and ${sql} group by ${column}`,
+    [scope.accountId, ...bindings],
+  )
+  return new Map(rows.map(({ id, total }) => [id, Number(total)]))
 }
 
 /** Sets a reference to null in all records that have it. Returns the IDs of these records. */

@@ -6,7 +6,7 @@ import { recordTypeOf } from '../model/paths.ts'
 import { dereference, inlineReferences } from '../model/references.ts'
 import { mapSubschemas, readDefault, type Schema } from '../model/schema.ts'
 import { type Finding, fail, type Located } from '../model/source.ts'
-import { readRecordWords } from '../words/records.ts'
+import { type Counted, readRecordWords } from '../words/records.ts'
 import { HEADER, literal, union } from './typescript-text.ts'
 
 export function renderResources(contract: Contract): string {
@@ -43,6 +43,9 @@ export interface Resource {
   }
   /** The statuses that can follow each status: \`states\` of \`x-record\`. Null if any can follow. */
   readonly nextStatuses: Readonly<Record<string, readonly string[]>> | null
+  /** What \`include\` of \`x-record\` counts: records of the resource \`slug\` with the ID of a record in
+   *  \`reference\`. */
+  readonly counted: readonly { readonly slug: string; readonly reference: string }[]
   /** Schema of a record in the list. Like all schemas below, it has no references. */
   readonly record: Schema
   /** Body schema of \`create\`. */
@@ -70,6 +73,20 @@ function withoutIncluded(record: Schema, contract: Contract, get: Operation): Sc
   const { include = {} } = readRecordWords(contract, get)
   const own = Object.entries(record.properties ?? {}).filter(([name]) => !(name in include))
   return { ...record, properties: Object.fromEntries(own) }
+}
+
+function listCounted(contract: Contract, get: Operation): object[] {
+  const { include = {} } = readRecordWords(contract, get)
+  const counts = Object.values(include).filter((included) => typeof included !== 'string')
+  return counts.flatMap(Object.values<Counted>).map(({ list, reference }) => {
+    const path = contract.operations.find(({ id }) => id === list)?.path ?? ''
+    return { slug: slugOf(path), reference }
+  })
+}
+
+/** The last part of the path of a list. */
+function slugOf(path: string): string {
+  return path.split('/').at(-1) ?? ''
 }
 
 /** `x-module` of a tag without console pages. */
@@ -140,6 +157,7 @@ function toRow(
       file: found.file?.id ?? null,
     },
     nextStatuses: readRecordWords(contract, get).states?.status ?? null,
+    counted: listCounted(contract, get),
     record: withoutIncluded(inline(page.schema).properties?.data?.items ?? {}, contract, get),
     creation: create?.body ? inline(create.body.schema) : null,
     change: update?.body ? inline(update.body.schema) : null,
@@ -164,7 +182,7 @@ export function findRecordOperations(contract: Contract, list: Operation, operat
     operations.find((operation) => operation.method === method && operation.path === path)
   const idParameter = get.path.slice(list.path.length + 2, -1)
   return {
-    slug: list.path.split('/').at(-1) ?? '',
+    slug: slugOf(list.path),
     type: recordTypeOf(idParameter),
     page,
     get,

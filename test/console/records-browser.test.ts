@@ -320,7 +320,9 @@ describe('records in a browser', () => {
     expect(await page.getByLabel('Title').inputValue()).toBe('Driver')
     expect(page.url()).toBe(`${site.app.url}/console/records/jobs/new`)
     await page.getByRole('button', { name: 'Remove screening question 1' }).click()
-    await page.locator('[name="screening_questions.0.key"][value=""]').waitFor({ state: 'attached' })
+    await page
+      .locator('[name="screening_questions.0.key"][value=""]')
+      .waitFor({ state: 'attached' })
     await page.getByRole('button', { name: 'Create job' }).last().click()
     await page.getByRole('heading', { name: 'Driver' }).waitFor()
     expect(await onlyRecord(client, '/jobs')).toMatchObject({

@@ -1,7 +1,7 @@
 /** Lists of records: filters, pages, refused queries, and empty lists. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { resources } from '../../generated/resources.ts'
-import { newParticipant } from '../handlers/new-records.ts'
+import { type Body, newApplication, newJob, newParticipant } from '../handlers/new-records.ts'
 import { type Client, sharedApp } from '../helpers.ts'
 import { mainText, pathOfLink, recordIdsIn, unescapeHtml } from './forms.ts'
 import { newOwner, type Owner, resourceBySlug } from './record-forms.ts'
@@ -68,6 +68,16 @@ describe('lists', () => {
     expect(descending.text).toMatch(/<th scope="col" class="text" aria-sort="descending">/)
     expect(pathOfLink(descending.text, 'Full name')).toBe('/records/participants?page[size]=50')
     expect(recordIdsIn(descending.text, 'participants')).toHaveLength(30)
+  })
+
+  it('the list of jobs has the number of applications of each, with a link to them', async () => {
+    const { client, visits } = await newOwner(app)
+    const [empty, job] = [await newJob(client), await newJob(client)]
+    for (let i = 0; i < 2; i++) await newApplication(client, { job_id: job.id })
+    const { text } = await visits.get('/records/jobs')
+    const pathFor = ({ id }: Body): string => `/records/job-applications?filter[job_id]=${id}`
+    expect([pathOfLink(text, '2'), pathOfLink(text, '0')]).toEqual([pathFor(job), pathFor(empty)])
+    expect(mainText((await visits.get(pathFor(job))).text)).toContain('2 job applications')
   })
 
   it('a page after the last one: says that it is empty, and links to the last page', async () => {

@@ -1,15 +1,24 @@
 /** The table of a list: its columns, their order, and the selection of rows. */
 import { type OperationRow, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
+import { countReferring } from '../../../records/references.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { count } from '../format.ts'
 import type { Visit } from '../page.ts'
-import { buttonLink, type Column, type ColumnOptions, table } from '../ui.ts'
+import { buttonLink, type Column, type ColumnOptions, numberColumn, table } from '../ui.ts'
 import { shownName } from './amounts.ts'
 import { cell } from './cells.ts'
 import { canViewExported, isFileReady } from './export-file.ts'
 import { plural } from './labels.ts'
-import { filtersIn, type Pairs, queryText, queryValue, withValue } from './list-query.ts'
+import {
+  filterParameter,
+  filtersIn,
+  type Pairs,
+  queryText,
+  queryValue,
+  withValue,
+} from './list-query.ts'
 import {
   isCurrencyOfAmount,
   type KnownRecords,
@@ -18,9 +27,12 @@ import {
   titleFields,
 } from './references.ts'
 import {
+  canViewResource,
   fieldLabel,
+  findResource,
   type Item,
   nameField,
+  optionOf,
   recordFields,
   recordLink,
   resourcePath,
@@ -32,6 +44,40 @@ export interface ListTable {
   resource: Resource
   pairs: Pairs
   known: KnownRecords
+  counts: CountColumn[]
+}
+
+export interface CountColumn {
+  other: Resource
+  reference: string
+  /** By the ID of the record. */
+  counts: Map<string, number>
+}
+
+/** How many records of other resources refer to each of the items. */
+export async function countColumns(
+  { scope, user }: Visit,
+  { counted }: Resource,
+  items: Item[],
+): Promise<CountColumn[]> {
+  if (items.length === 0) return []
+  const columns = counted.flatMap(({ slug, reference }) => {
+    const other = findResource(slug)
+    return other && canViewResource(user, other) ? [{ other, reference }] : []
+  })
+  const ids = items.map(({ id }) => id)
+  return Promise.all(
+    columns.map(async ({ other, reference }) => ({
+      other,
+      reference,
+      counts: await countReferring(scope, { table: optionOf(other), column: reference }, ids),
+    })),
+  )
+}
+
+function countLink({ other, reference, counts }: CountColumn, { id }: Item): Content {
+  const path = `/console${resourcePath(other)}${queryText([[filterParameter(reference), id]])}`
+  return html`<a href="${path}">${count(counts.get(id) ?? 0)}</a>`
 }
 
 export function recordTable(list: ListTable, items: Item[]): Html {
@@ -45,6 +91,7 @@ export function recordTable(list: ListTable, items: Item[]): Html {
     ...(isSelectable ? [{ label: selectAllBox(resource) }] : []),
     linkHead(list, linkFields),
     ...fields.map(([field, schema]) => columnHead(list, field, schema)),
+    ...list.counts.map(({ other }) => numberColumn(plural(other))),
     ...(hasFile ? [{ label: 'File', isHidden: true }] : []),
   ]
   const rows = items.map((item) => {
@@ -54,6 +101,7 @@ export function recordTable(list: ListTable, items: Item[]): Html {
         ...(isSelectable ? [selectionBox(item.id, title)] : []),
         recordLink(resource, item.id, title, 'clip'),
         ...fields.map(([field, schema]) => cell(field, schema, item[field], { ...context, item })),
+        ...list.counts.map((column) => countLink(column, item)),
         ...(hasFile ? [fileLink(list, item)] : []),
       ],
     }

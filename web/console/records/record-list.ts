@@ -23,7 +23,7 @@ import {
   queryText,
   withValue,
 } from './list-query.ts'
-import { recordTable, sortOf } from './list-table.ts'
+import { type CountColumn, countColumns, recordTable, sortOf } from './list-table.ts'
 import { withOwnCurrencies } from './own-currencies.ts'
 import { paymentSums } from './payment-sums.ts'
 import {
@@ -49,6 +49,7 @@ interface List extends FilterContext {
   /** Undefined if the query is invalid. */
   found?: Records
   sums?: Content
+  counts: CountColumn[]
 }
 
 export async function recordListPage(visit: Visit, resource: Resource): Promise<PageResult> {
@@ -62,13 +63,14 @@ export async function recordListPage(visit: Visit, resource: Resource): Promise<
   const filters = filtersIn(pairs)
   const available = await withOwnCurrencies(visit, resource.filters)
   const { user, now } = visit
-  const list = { visit, user, now, resource, operation, pairs, available }
+  const list = { counts: [], visit, user, now, resource, operation, pairs, available }
   try {
     const query = { ...newestFirst(resource), ...convertQuery(operation, pairs) }
     const found = await listRecords(visit, resource, query)
     const known = await loadReferences(visit, [...found.data, filters])
     const sums = await paymentSums(visit, resource, query, found.meta.total)
-    return listContent({ ...list, found, known, sums, errors: {} })
+    const counts = await countColumns(visit, resource, found.data)
+    return listContent({ ...list, found, known, sums, counts, errors: {} })
   } catch (error) {
     if (!(error instanceof InvalidInput)) throw error
     const { errors } = error
