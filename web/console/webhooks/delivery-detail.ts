@@ -13,7 +13,7 @@ import { traceIdOf, traceparentOfDelivery } from '../../../webhooks/transport/tr
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { sum } from '../charts.ts'
 import { causeFacts } from '../events/cause.ts'
-import { type RowView, rowHeading } from '../expandable-row.ts'
+import type { RowView } from '../expandable-row.ts'
 import { counted, duration } from '../format.ts'
 import { newFormKey } from '../idempotent-form.ts'
 import { jsonBlock } from '../json-block.ts'
@@ -21,18 +21,22 @@ import { canManageWebhooks, type Visit } from '../page.ts'
 import { type RecordReference, recordFact } from '../records/record-link.ts'
 import {
   actionForm,
+  card,
   codeBlock,
   confirmButton,
   copyableId,
   copyButton,
+  type Fact,
   facts,
-  note,
+  pill,
   shortId,
+  type Tone,
   timeElement,
 } from '../ui.ts'
 import { deliveryProof, headerLines } from './delivery-proof.ts'
 import {
   attemptResult,
+  DELIVERY_STATES,
   deliveryPath,
   isInProgress,
   nextAttempt,
@@ -41,12 +45,19 @@ import {
 
 const MAX_ATTEMPTS_SHOWN = 20
 
-export async function deliveryDetail(
+interface DeliveryParts {
+  attempts: Html
+  facts: Fact[]
+  payload: Html
+  /** The signed request. */
+  proof: Content
+}
+
+async function deliveryParts(
   visit: Visit,
   webhook: Webhook,
   delivery: Delivery,
-  view: RowView,
-): Promise<Html> {
+): Promise<DeliveryParts> {
   const { scope, user, now } = visit
   const [attempts, body] = await Promise.all([
     listLastAttempts(scope, delivery.id, MAX_ATTEMPTS_SHOWN),
@@ -55,30 +66,78 @@ export async function deliveryDetail(
   const proof = canManageWebhooks(user)
     ? await deliveryProof(visit, webhook, delivery, { body, attempts })
     : html`<p class="muted">Only people who manage webhooks see the signature.</p>`
+  return {
+    attempts: attemptList(delivery, attempts, now),
+    facts: await deliveryFacts(visit, delivery, body),
+    payload: jsonBlock(body?.toString('utf8') ?? '', 'payload'),
+    proof: html`<div class="delivery-proof">${proof}</div>`,
+  }
+}
+
+/** The details in a row of the log. */
+export async function deliveryDetail(
+  visit: Visit,
+  webhook: Webhook,
+  delivery: Delivery,
+): Promise<Html> {
+  const parts = await deliveryParts(visit, webhook, delivery)
+  const { tone, text } = stateNote(visit, webhook, delivery)
   return html`<div class="delivery">
     <div>
-      ${stateNote(visit, webhook, delivery, view)}
-      ${rowHeading(view, 'Attempts')}
-      ${attemptList(delivery, attempts, now)}
+      ${
+        text &&
+        html`<div class="note ${tone} note-with-action">
+          <span>${text}</span>${cancelButton(visit, delivery, 'open')}
+        </div>`
+      }
+      <h3>Attempts</h3>
+      ${parts.attempts}
     </div>
     <div>
-      ${rowHeading(view, 'Payload')}
-      ${jsonBlock(body?.toString('utf8') ?? '', 'payload')}
-      ${await deliveryFacts(visit, delivery, body)}
+      <h3>Payload</h3>
+      ${parts.payload}
+      ${facts(parts.facts)}
+      ${parts.proof}
     </div>
-    <div class="delivery-proof">${proof}</div>
   </div>`
+}
+
+/** The content of the page of a delivery. `action` is the button that sends it again. */
+export async function deliveryCards(
+  visit: Visit,
+  webhook: Webhook,
+  delivery: Delivery,
+  action: Content,
+): Promise<Html> {
+  const parts = await deliveryParts(visit, webhook, delivery)
+  const { label, tone } = DELIVERY_STATES[delivery.state]
+  const { text } = stateNote(visit, webhook, delivery)
+  const state = html`<div class="delivery-state card-body">
+    ${pill(tone, label)}
+    ${text && html`<span>${text}</span>`}
+    <div class="actions">${action}${cancelButton(visit, delivery, 'alone')}</div>
+  </div>`
+  const created: Fact = ['Created', timeElement(delivery.createdAt, visit.now)]
+  return html`
+    ${card('', state)}
+    <div class="delivery delivery-cards">
+      <div>${card('Attempts', parts.attempts)}</div>
+      <div>
+        ${card('', facts([...parts.facts, created]))}
+        ${card('Request', html`<div class="card-body">${parts.payload}${parts.proof}</div>`)}
+      </div>
+    </div>`
 }
 
 async function deliveryFacts(
   visit: Visit,
   delivery: Delivery,
   body: Buffer | undefined,
-): Promise<Html> {
-  const { id, eventId, eventType, createdAt, traceparent, bulkJobId } = delivery
+): Promise<Fact[]> {
+  const { id, eventId, eventType, traceparent, bulkJobId } = delivery
   const event = eventId === null ? undefined : await findEventRow(visit.scope, eventId)
   const record: RecordReference | undefined = body && JSON.parse(body.toString('utf8')).resource
-  return facts([
+  return [
     ['Delivery', copyableId(id)],
     ['Event', eventFact(delivery)],
     record !== undefined && eventType !== TEST_EVENT && ['Record', await recordFact(visit, record)],
@@ -88,8 +147,7 @@ async function deliveryFacts(
       html`<a href="/console/webhooks/jobs/${bulkJobId}">${shortId(bulkJobId)}</a>`,
     ],
     ['Trace ID', copyableId(traceIdOf(traceparentOfDelivery(delivery, traceparent)))],
-    ['Created', timeElement(createdAt, visit.now)],
-  ])
+  ]
 }
 
 function eventFact({ eventId, eventType }: Delivery): Content {
@@ -101,35 +159,26 @@ function eventFact({ eventId, eventType }: Delivery): Content {
 }
 
 /** Tells the user how the delivery continues, or why it does not. */
-function stateNote(visit: Visit, webhook: Webhook, delivery: Delivery, view: RowView): Content {
-  const { state, attempts, nextAttemptAt, failureReason } = delivery
-  if (isInProgress(delivery, visit.now))
-    return note('busy', `Attempt ${attempts + 1} in progress …`)
-  if (nextAttemptAt !== null || state === 'pending')
-    return waitingNote(visit, webhook, delivery, view)
-  if (state !== 'failed' || failureReason === null) return false
-  return note('bad', [
-    failureText(failureReason, attempts),
-    !webhook.enabled && ' To retry it, enable the webhook first.',
-  ])
-}
-
-function waitingNote(
+function stateNote(
   { user, now }: Visit,
   webhook: Webhook,
   delivery: Delivery,
-  view: RowView,
-): Html {
-  const canManage = canManageWebhooks(user)
-  const isScheduled = delivery.nextAttemptAt !== null
-  const text = isScheduled
-    ? [nextAttempt(delivery, now), '. ', canManage && webhook.enabled && RETRY_NOW]
-    : 'Waiting until an earlier event of the same record is delivered or has failed.'
-  return html`<div class="note ${isScheduled ? 'warn' : 'busy'} note-with-action">
-    <span>${text}</span>
-    ${canManage && cancelButton(delivery, view)}
-  </div>`
+): { tone: Tone; text: Content } {
+  const { state, attempts, nextAttemptAt, failureReason } = delivery
+  if (isInProgress(delivery, now))
+    return { tone: 'busy', text: `Attempt ${attempts + 1} in progress …` }
+  if (nextAttemptAt !== null) {
+    const canRetry = canManageWebhooks(user) && webhook.enabled
+    return { tone: 'warn', text: [nextAttempt(delivery, now), '. ', canRetry && RETRY_NOW] }
+  }
+  if (state === 'pending') return { tone: 'busy', text: WAITING_ITS_TURN }
+  if (failureReason === null) return { tone: 'ok', text: false }
+  const enableFirst = !webhook.enabled && ' To retry it, enable the webhook first.'
+  return { tone: 'bad', text: [failureText(failureReason, attempts), enableFirst] }
 }
+
+const WAITING_ITS_TURN =
+  'Waiting until an earlier event of the same record is delivered or has failed.'
 
 function failureText(reason: FailureReason, attempts: number): string {
   if (reason === 'attempts_exhausted') return `Gave up after ${counted(attempts, 'attempt')}.`
@@ -143,7 +192,10 @@ const FAILURE_TEXTS: Record<Exclude<FailureReason, 'attempts_exhausted'>, string
   cancelled: 'The delivery was cancelled.',
 }
 
-function cancelButton(delivery: Delivery, view: RowView): Html {
+/** While another attempt is to come. */
+function cancelButton({ user, now }: Visit, delivery: Delivery, view: RowView): Content {
+  const isWaiting = delivery.nextAttemptAt !== null || delivery.state === 'pending'
+  if (!isWaiting || isInProgress(delivery, now) || !canManageWebhooks(user)) return false
   return confirmButton('Cancel', {
     title: 'Cancel this delivery?',
     text: 'No more attempts are made, and the delivery is marked failed. You can still retry it.',

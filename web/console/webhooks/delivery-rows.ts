@@ -83,7 +83,7 @@ function deliveryRow(visit: Visit, webhook: Webhook, row: LogRow): Html {
     last && duration(last.durationMs),
     attemptDots(delivery, attempts),
     html`<span class="nowrap">${timeElement(createdAt, visit.now)}</span>`,
-    html`<div class="row-actions">${rowAction(visit, webhook, row)}</div>`,
+    html`<div class="row-actions">${deliveryAction(visit, webhook, row)}</div>`,
   ]
   const reloadAttributes = reloadRow(visit, row)
   return expandableRow(COLUMNS, { id: `delivery-${id}`, view, cells, detail, reloadAttributes })
@@ -134,7 +134,12 @@ export function isInProgress({ nextAttemptAt }: Delivery, now: Date): boolean {
 /** Explains the button "Retry now". */
 export const RETRY_NOW = '“Retry now” makes this attempt immediately. It does not add another one.'
 
-function rowAction({ user, now }: Visit, webhook: Webhook, { delivery, view }: LogRow): Content {
+/** The button that sends a delivery again, or why there is none. */
+export function deliveryAction(
+  { user, now }: Visit,
+  webhook: Webhook,
+  { delivery, view }: Pick<LogRow, 'delivery' | 'view'>,
+): Content {
   const { id, state, nextAttemptAt } = delivery
   if (isInProgress(delivery, now)) return html`<span class="muted nowrap">Sending …</span>`
   if (state === 'pending' && nextAttemptAt === null)
@@ -144,7 +149,12 @@ function rowAction({ user, now }: Visit, webhook: Webhook, { delivery, view }: L
   const inPlace = { fields: { row: view, ...newFormKey() }, target: `delivery-${id}` }
   if (state === 'failed') return actionForm({ to: `${to}/retry`, label: 'Retry', ...inPlace })
   if (state === 'delivered')
-    return actionForm({ to: `${to}/resend`, label: 'Resend', style: 'quiet', ...inPlace })
+    return actionForm({
+      to: `${to}/resend`,
+      label: 'Resend',
+      style: view === 'alone' ? '' : 'quiet',
+      ...inPlace,
+    })
   return actionForm({ to: `${to}/attempt`, label: 'Retry now', title: RETRY_NOW, ...inPlace })
 }
 
@@ -156,7 +166,10 @@ const ASSUMED_WAIT_MS = 10_000
 
 /** An open row reloads while another attempt is to come, a closed row only while an attempt is in
  *  progress. Rows in a live log do not reload. */
-function reloadRow({ now }: Visit, { delivery, view, isInLiveLog }: LogRow): Content {
+export function reloadRow(
+  { now }: Visit,
+  { delivery, view, isInLiveLog }: Pick<LogRow, 'delivery' | 'view' | 'isInLiveLog'>,
+): Content {
   const { id, state, nextAttemptAt } = delivery
   const isWaiting = nextAttemptAt !== null || state === 'pending'
   if (!isWaiting || isInLiveLog) return false

@@ -3,8 +3,8 @@ import { Refused } from '../../../errors.ts'
 import { type Delivery, findDelivery } from '../../../records/deliveries.ts'
 import { readableUrl, type Webhook } from '../../../records/webhooks.ts'
 import { commandDelivery, type DeliveryCommand } from '../../../webhooks/webhook-changes.ts'
-import { html } from '../../shared/html.ts'
-import { parseRowView } from '../expandable-row.ts'
+import { type Html, html } from '../../shared/html.ts'
+import { parseRowView, type RowView } from '../expandable-row.ts'
 import { commandOnce } from '../idempotent-form.ts'
 import {
   type ConsolePage,
@@ -18,8 +18,14 @@ import {
   type Visit,
 } from '../page.ts'
 import { card } from '../ui.ts'
-import { deliveryDetail } from './delivery-detail.ts'
-import { deliveriesTable, deliveryPath, withAttempts } from './delivery-rows.ts'
+import { deliveryCards, deliveryDetail } from './delivery-detail.ts'
+import {
+  deliveriesTable,
+  deliveryAction,
+  deliveryPath,
+  reloadRow,
+  withAttempts,
+} from './delivery-rows.ts'
 import { loadWebhook, webhookCrumbs } from './webhook.ts'
 
 const PATH = '/webhooks/:webhook/deliveries/:delivery'
@@ -38,21 +44,40 @@ async function loadDelivery({ scope, params, ctx }: Visit, webhook: Webhook): Pr
   return delivery?.webhookId === webhook.id ? delivery : ctx.throw(404)
 }
 
-/** A page with a single row of the delivery log. When a row of the log opens or closes, or a button
- *  changes its delivery, htmx replaces the row by the one of this page. */
+/** With `?row=`, a page with a single row of the log: when a row opens or closes, or a button changes
+ *  its delivery, htmx replaces the row by the one of this page. */
 async function deliveryPage(visit: Visit): Promise<ConsolePage> {
   const webhook = await loadWebhook(visit)
   const delivery = await loadDelivery(visit, webhook)
   const view = parseRowView(visit.query.get('row'))
-  const [row] = await withAttempts(visit, [delivery])
-  const detail =
-    view === 'closed' ? undefined : await deliveryDetail(visit, webhook, delivery, view)
   return {
     title: delivery.eventType,
     lead: html`To <bdi class="mono">${readableUrl(webhook.url)}</bdi>`,
     crumbs: webhookCrumbs(webhook),
-    body: card('', row && deliveriesTable(visit, webhook, [{ ...row, view, detail }])),
+    body:
+      view === 'alone'
+        ? await wholeDelivery(visit, webhook, delivery)
+        : await rowOfLog(visit, webhook, delivery, view),
   }
+}
+
+async function wholeDelivery(visit: Visit, webhook: Webhook, delivery: Delivery): Promise<Html> {
+  const row = { delivery, view: 'alone' } as const
+  const action = deliveryAction(visit, webhook, row)
+  return html`<div id="delivery-${delivery.id}"${reloadRow(visit, row)}>
+    ${await deliveryCards(visit, webhook, delivery, action)}
+  </div>`
+}
+
+async function rowOfLog(
+  visit: Visit,
+  webhook: Webhook,
+  delivery: Delivery,
+  view: RowView,
+): Promise<Html> {
+  const [row] = await withAttempts(visit, [delivery])
+  const detail = view === 'open' ? await deliveryDetail(visit, webhook, delivery) : undefined
+  return card('', row && deliveriesTable(visit, webhook, [{ ...row, view, detail }]))
 }
 
 const NOTICES: Record<DeliveryCommand, string> = {
