@@ -68,7 +68,7 @@ describe.runIf(inject('database') === 'sqlite').each(SCREENS)(
       await using visited = await site.visit(path, { person: admin.manager, ...screen })
       const { page, troubles } = visited
       const clicks = await countClicks(page)
-      await page.getByRole('link', { name: 'Signing secret' }).press('Enter')
+      await page.getByRole('link', { name: 'View or rotate' }).press('Enter')
       await page.getByRole('button', { name: 'Prepare new secret' }).press('Enter')
       await page.getByRole('link', { name: 'Done' }).press('Enter')
       await page.getByRole('button', { name: 'Activate' }).press('Enter')

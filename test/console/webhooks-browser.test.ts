@@ -98,7 +98,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
       person: admin.manager,
     })
     const { page, troubles } = visited
-    await page.getByRole('link', { name: 'Signing secret' }).click()
+    await page.getByRole('link', { name: 'View or rotate' }).click()
     await page.getByRole('button', { name: 'Prepare new secret' }).click()
     await page.getByRole('heading', { name: 'Next secret created' }).waitFor()
     await page.getByRole('link', { name: 'Done' }).click()

@@ -372,9 +372,8 @@ describe('a webhook', () => {
     await admin.emit()
     await admin.newest(id, 'retrying')
     const settings = mainText((await admin.visitor.get(`/webhooks/${id}/settings`)).text)
-    expect(settings).toContain('Retry waiting deliveries')
     expect(settings).toContain('Scheduled retries are cancelled and marked failed.')
-    expect(settings).toContain('Stop sending for good. The delivery log is no longer shown.')
+    expect(settings).toContain('The webhook and its delivery log are no longer shown.')
     const disabled = await admin.visitor.submit(`/webhooks/${id}/disable`)
     expect(disabled.text).toContain('Webhook disabled. Nothing is sent until you enable it again.')
     expect(mainText(disabled.text)).toContain(

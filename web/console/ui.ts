@@ -192,7 +192,7 @@ export function facts(rows: Fact[]): Html {
 
 interface ActionRow {
   title?: string
-  text: string
+  text: Content
   control: Html
 }
 

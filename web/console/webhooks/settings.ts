@@ -1,10 +1,8 @@
 /** The settings of a webhook, and the actions on it: test, enable, disable, delete. */
-import type { WebhookHealth } from '../../../records/reports/webhook-health.ts'
 import { findUser } from '../../../records/users.ts'
 import { readableUrl, type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { removeWebhook, sendTestEvent, switchWebhook } from '../../../webhooks/webhook-changes.ts'
 import { type Html, html } from '../../shared/html.ts'
-import { absoluteTime } from '../format.ts'
 import { commandOnce } from '../idempotent-form.ts'
 import {
   type ConsolePage,
@@ -53,68 +51,51 @@ async function settingsPage(visit: Visit): Promise<ConsolePage> {
     !canManage && (await readOnlyNote(visit, 'webhooks')),
     card(
       'Configuration',
-      configuration(webhook, creator?.fullName ?? 'the CLI', visit.now),
+      configuration(visit, webhook, creator?.fullName ?? 'the CLI'),
       canManage && buttonLink(editPath(webhook), 'Edit'),
     ),
-    canManage && card('Actions', webhookActions(webhook, health)),
+    canManage && webhook.enabled && webhook.format === 'event' && missedEvents(webhook),
+    canManage && card(webhook.enabled ? 'Disable or delete' : 'Delete', stopActions(webhook)),
   ])
 }
 
-function configuration(webhook: Webhook, creator: string, now: Date): Html {
-  const { id, url, description, eventTypes, ordering, headerNames, createdAt, updatedAt } = webhook
+function configuration({ user, now }: Visit, webhook: Webhook, creator: string): Html {
+  const { id, eventTypes, ordering, headerNames, createdAt, updatedAt, format } = webhook
   const chips = (names: string[]): Html => html`<span class="event-chips">${names.map(code)}</span>`
-  const none = html`<span class="muted">None</span>`
   return facts([
-    ['URL', html`<bdi class="mono">${readableUrl(url)}</bdi>`],
-    ['Description', description === '' ? none : html`<bdi>${description}</bdi>`],
     ['Events', eventTypes.includes('*') ? 'All, including types added later' : chips(eventTypes)],
-    ['Headers', headerNames.length === 0 ? none : chips(headerNames)],
     ['Order', ordering === 'none' ? 'As fast as possible' : 'In order for each record'],
+    headerNames.length > 0 && ['Headers', chips(headerNames)],
+    format === 'event' && canManageWebhooks(user) && ['Signing secret', secretFact(webhook)],
     ['ID', copyableId(id)],
-    ['Created', html`by ${creator}, ${timeElement(createdAt, now)} (${absoluteTime(createdAt)})`],
-    ['Updated', timeElement(updatedAt, now)],
+    ['Created', html`${timeElement(createdAt, now)} by ${creator}`],
+    updatedAt !== createdAt && ['Updated', timeElement(updatedAt, now)],
   ])
 }
 
-function webhookActions(webhook: Webhook, { undelivered }: WebhookHealth): Html {
-  const { id, enabled, format, hasNextSecret } = webhook
-  const to = `/webhooks/${id}`
-  const secretText = hasNextSecret
-    ? 'The next secret is prepared but not active yet.'
-    : 'View or rotate the signing secret.'
+function secretFact({ id, hasNextSecret }: Webhook): Html {
+  const path = `/console/webhooks/${id}/secret`
+  return hasNextSecret
+    ? html`The next secret is not active yet. <a href="${path}">Activate it</a>`
+    : html`<a href="${path}">View or rotate</a>`
+}
+
+function missedEvents({ id }: Webhook): Html {
+  const text = html`Send events that this webhook never received, for example while it was disabled.
+    To retry failed deliveries, open <a href="/console/webhooks/${id}">Deliveries</a>.`
+  const control = buttonLink(`/webhooks/${id}/send-missed`, 'Send missed events')
+  return card('Missed events', actionRows([actionRow({ text, control })]))
+}
+
+function stopActions(webhook: Webhook): Html {
   return actionRows([
-    format === 'event' &&
+    webhook.enabled &&
       actionRow({
-        text: secretText,
-        control: buttonLink(`${to}/secret`, 'Signing secret'),
-      }),
-    enabled && [
-      format === 'event' &&
-        actionRow({
-          text: 'Send events that this webhook never received, for example while it was disabled.',
-          control: buttonLink(`${to}/send-missed`, 'Send missed events'),
-        }),
-      actionRow({
-        text: 'Retry every failed delivery in a time range.',
-        control: buttonLink(`${to}/retry-failed`, 'Retry failed deliveries'),
-      }),
-      undelivered.retrying > 0 &&
-        actionRow({
-          text: 'Make the next attempt of every retrying delivery now, for example after a repair.',
-          control: buttonLink(`${to}/retry-waiting`, 'Retry waiting deliveries'),
-        }),
-      actionRow({
-        text: 'Stop sending until you enable this webhook again.',
+        text: 'Nothing is sent until you enable the webhook again.',
         control: disableButton(webhook),
       }),
-    ],
-    !enabled &&
-      actionRow({
-        text: 'Send events that happen from now on.',
-        control: actionForm({ to: `${to}/enable`, label: 'Enable webhook' }),
-      }),
     actionRow({
-      text: 'Stop sending for good. The delivery log is no longer shown.',
+      text: 'The webhook and its delivery log are no longer shown.',
       control: deleteButton(webhook),
     }),
   ])
