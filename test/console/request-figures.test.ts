@@ -210,7 +210,7 @@ describe('the figures of API requests', () => {
       { status: 200, responseBody: '{"message":"fine"}' },
     ])
     const { text } = await owner.get('/requests')
-    const rows = tableOf(text, 'Errors by cause')
+    const rows = [...tableOf(text, 'Errors by cause'), ...tableOf(text, 'More causes')]
     expect(rows.map(([cause, , requests]) => [cause, requests])).toEqual([
       ['404 There is no task … here.', '3'],
       ['422 items.*.title: is "required".', '2'],

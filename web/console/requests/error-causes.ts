@@ -2,11 +2,11 @@
 import type { FieldErrors } from '../../../errors.ts'
 import { toSearchable } from '../../../records/reports/traffic.ts'
 import { type LoggedError, listErrors, type RequestFilter } from '../../../records/request-log.ts'
-import { type Html, html } from '../../shared/html.ts'
-import { absoluteTime, count } from '../format.ts'
+import { type Content, html } from '../../shared/html.ts'
+import { absoluteTime, count, counted } from '../format.ts'
 import type { Visit } from '../page.ts'
 import { SHORT_MODULE_LABELS } from '../people/access-form.ts'
-import { card, empty, numberColumn, table, timeElement } from '../ui.ts'
+import { card, numberColumn, table, timeElement } from '../ui.ts'
 import { findHiddenModule } from './request-access.ts'
 import { MAX_TEXT_CHARACTERS, requestsPath } from './request-query.ts'
 import { lookUpOperation, operationName, statusLabel } from './request-row.ts'
@@ -14,6 +14,8 @@ import { lookUpOperation, operationName, statusLabel } from './request-row.ts'
 /** Their responses are read, so these are few. */
 const MAX_ERRORS = 500
 const MAX_CAUSES = 10
+/** The others are folded, so that the requests below stay in view. */
+const MAX_OPEN_CAUSES = 3
 
 interface Cause {
   status: number
@@ -33,7 +35,7 @@ export async function errorCauses(
   visit: Visit,
   filter: RequestFilter,
   input: Record<string, string>,
-): Promise<Html> {
+): Promise<Content> {
   const { scope, now } = visit
   const { status = [400, 599] } = filter
   const searched = await toSearchable(scope, { ...filter, status })
@@ -61,12 +63,20 @@ export async function errorCauses(
       ],
     }
   })
+  // The responses of the errors may not be stored.
+  if (rows.length === 0) return false
   const columns = ['Cause', 'Operation', numberColumn('Requests'), 'Newest']
+  const folded = rows.slice(MAX_OPEN_CAUSES)
   return card(
     'Errors by cause',
-    rows.length === 0
-      ? empty('No errors', 'Every request in this period succeeded.')
-      : table('Errors by cause', columns, rows),
+    [
+      table('Errors by cause', columns, rows.slice(0, MAX_OPEN_CAUSES)),
+      folded.length > 0 &&
+        html`<details class="more-causes">
+          <summary>${counted(folded.length, 'more cause')}</summary>
+          ${table('More causes', columns, folded)}
+        </details>`,
+    ],
     limit && html`<span class="muted">${limit}</span>`,
   )
 }

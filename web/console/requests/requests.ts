@@ -55,6 +55,7 @@ const REQUESTS_PER_PAGE = 50
 /** The list reads one more request than it shows, to find out whether there is another page. */
 const LIMIT = REQUESTS_PER_PAGE + 1
 const REFRESH_SECONDS = 5
+const FIGURES_ID = 'figures'
 
 async function requestsPage(visit: Visit): Promise<PageResult> {
   const query = readRequestQuery(visit.query, visit.now)
@@ -137,21 +138,24 @@ async function results(visit: Visit, query: RequestQuery): Promise<Html> {
   // A search in bodies is too expensive to repeat every few seconds.
   const isLive = isFirstPage && filter.until === null && filter.text === undefined
   const path = `/console${requestsPath(input)}`
-  const reload = isLive && reloadEvery(REFRESH_SECONDS, path, 'traffic')
+  const reload =
+    isLive && reloadEvery(REFRESH_SECONDS, path, 'traffic', `#${FIGURES_ID}:outerMorph`)
   const csvPath = requestsPath(input, {}, '/requests.csv')
   const hasFailures = traffic.clientErrors + traffic.serverErrors > 0
-  return html`<div id="traffic"${reload}>
+  return html`<div id="${FIGURES_ID}">
     ${filter.from > query.filter.from && limitNote(query, filter.from)}
     ${filter.text !== undefined && LONG_BODIES_NOTE}
     ${requests.some(({ omittedBytes }) => omittedBytes > 0) && OMITTED_NOTE}
     ${trafficStats(traffic, bucketMs)}
+  </div>
+  ${hasFailures && !isReload(visit) && (await errorCauses(visit, filter, input))}
+  <div id="traffic"${reload}>
     ${card('Requests', html`<div id="list">${requestList(visit, requests, query)}</div>`, [
       html`<span class="muted">${counted(traffic.requests, 'request')}</span>`,
       figures && buttonLink(csvPath, 'Export as CSV'),
     ])}
     ${figures}
-  </div>
-  ${hasFailures && !isReload(visit) && (await errorCauses(visit, filter, input))}`
+  </div>`
 }
 
 /** Lists the first page. A search of the whole period is slow when few requests match, so this
