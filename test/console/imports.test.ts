@@ -59,7 +59,10 @@ it('a file with other column names: dry run, refused rows, then the import', asy
   expect(mainText(page.text)).toContain('For example Ada, Bob')
   const to = await start(visits, sent.to, { 'column:2': 'external_id' })
   const dryRun = await visits.get(to)
-  expect(mainText(dryRun.text)).toContain('Dry run')
+  expect(mainText(dryRun.text)).toContain(
+    'Nothing was changed yet. 3 rows: 2 created, 0 updated, 0 unchanged, 1 refused. ' +
+      'Download the refused rows, correct them, and import them. To make these changes, import the rows.',
+  )
   expect((await client.get('/participants')).body.meta.total).toBe(0)
   expect((await visits.get(`${to}/file`)).text).toContain('full_name is required.')
 

@@ -3,9 +3,9 @@ import { type OperationRow, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import type { User } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { count } from '../format.ts'
+import { absoluteTime, count, counted } from '../format.ts'
 import type { Visit } from '../page.ts'
-import { facts } from '../ui.ts'
+import { facts, note } from '../ui.ts'
 import { columnLabel, plural } from './labels.ts'
 import { filterText } from './list-filters.ts'
 import { convertQuery, filterParameter } from './list-query.ts'
@@ -64,6 +64,35 @@ function importProgress(item: Item): Html {
     <p>Import in progress: ${count(done)}${total !== undefined && ` of ${count(total)}`} rows so far.</p>
     <progress aria-label="Progress"${value}></progress>
   </div>`
+}
+
+/** What became of an export or import, and what to do next. Empty for other records. */
+export function fileOutcome(resource: Resource, item: Item, now: Date): Content {
+  if (resource.operations.file === null) return false
+  if (item.error !== null) return note('bad', `Failed: ${item.error}`)
+  if ('refused_count' in item) return importOutcome(item)
+  const rows = counted(Number(item.row_count), 'row')
+  const until = absoluteTime(Date.parse(String(item.expires_at)))
+  return isFileReady(resource, item, now)
+    ? note('ok', `${rows}. Download the file before ${until}.`)
+    : note('quiet', `${rows}. The file was deleted. Create a new export to get the records again.`)
+}
+
+function importOutcome({ dry_run, refused_count, ...item }: Item): Html {
+  const isDryRun = dry_run === true
+  const refused = Number(refused_count)
+  const counts = [
+    `${count(Number(item.created_count))} created`,
+    `${count(Number(item.updated_count))} updated`,
+    `${count(Number(item.unchanged_count))} unchanged`,
+    `${count(refused)} refused`,
+  ]
+  const rows = `${counted(Number(item.row_count), 'row')}: ${counts.join(', ')}.`
+  const next = [
+    refused > 0 && ' Download the refused rows, correct them, and import them.',
+    isDryRun && ' To make these changes, import the rows.',
+  ]
+  return note(refused > 0 ? 'warn' : 'ok', [isDryRun && 'Nothing was changed yet. ', rows, next])
 }
 
 /** The filters of an export. Empty for other records. */

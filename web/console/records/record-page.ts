@@ -16,6 +16,7 @@ import {
   EXPORT_REFRESH_SECONDS,
   exportedPart,
   exportProgress,
+  fileOutcome,
   filtersOf,
   isExportRunning,
   isFileReady,
@@ -139,7 +140,7 @@ async function recordCard(
       `#${STATUS_ID}:outerMorph`,
     )
   return html`<div id="record"${attributes}>
-    ${attributes && (await exportProgress(visit, item))}
+    ${attributes ? await exportProgress(visit, item) : fileOutcome(resource, item, visit.now)}
     ${card('Details', facts(rows), links)}
     ${tableFields.map(([name, schema]) =>
       valuesCard(name, schema, item[name] as unknown[], context),
