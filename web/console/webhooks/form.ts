@@ -135,9 +135,6 @@ function assertOrdering(ordering: string): void {
 }
 
 export function webhookFields(input: WebhookInput, errors: Errors): Content {
-  const keptValues =
-    input.headers.includes(STORED_VALUE) &&
-    html` A line with <code>${STORED_VALUE}</code> keeps its value.`
   return [
     urlField(input.url, errors.url?.join(' ')),
     textField({
@@ -149,7 +146,20 @@ export function webhookFields(input: WebhookInput, errors: Errors): Content {
       errors,
     }),
     eventsField(input.eventTypes, errors.event_types?.join(' ')),
-    choiceField({
+    moreFields(input, errors),
+  ]
+}
+
+/** Folded, because most webhooks need neither. */
+function moreFields(input: WebhookInput, errors: Errors): Html {
+  const keptValues =
+    input.headers.includes(STORED_VALUE) &&
+    html` A line with <code>${STORED_VALUE}</code> keeps its value.`
+  const isUsed = input.ordering !== blankWebhook.ordering || input.headers.trim() !== ''
+  const isOpen = isUsed || errors.ordering || errors.headers
+  return html`<details class="more-fields"${isOpen && html` open`}>
+    <summary>Order and headers</summary>
+    ${choiceField({
       name: 'ordering',
       legend: 'Order',
       choices: [
@@ -166,8 +176,8 @@ export function webhookFields(input: WebhookInput, errors: Errors): Content {
       ],
       values: [input.ordering],
       errors,
-    }),
-    textArea({
+    })}
+    ${textArea({
       name: 'headers',
       label: 'Headers',
       hint: html`Sent with each request, one per line: <code>X-Api-Key: value</code>. Values are
@@ -176,8 +186,8 @@ export function webhookFields(input: WebhookInput, errors: Errors): Content {
       rows: 3,
       isCode: true,
       errors,
-    }),
-  ]
+    })}
+  </details>`
 }
 
 /** While the user types, the server checks the URL and htmx shows its verdict. */
