@@ -118,7 +118,7 @@ function keysTable({ user, now }: Visit, keys: OwnedApiKey[], isRevoked: boolean
       timeElement(key.createdAt, now),
       timeElement(key.lastUsedAt, now),
       ...(isRevoked ? [timeElement(key.revokedAt, now)] : []),
-      ...(hasActions ? [actionsCell(key)] : []),
+      ...(hasActions ? [html`<span class="row-actions">${revokeButton(key)}</span>`] : []),
     ],
   }))
   return table('API keys', columns, rows)
@@ -129,11 +129,4 @@ function nameCell(key: OwnedApiKey, canManage: boolean): Html {
     ? html`<a href="/console/api-keys/${key.id}">${key.name}</a>`
     : html`<strong>${key.name}</strong>`
   return twoLines(name, html`${keyPrefix(key)} · ${keyRequestsLink(key)}`)
-}
-
-function actionsCell(key: OwnedApiKey): Html {
-  return html`<span class="row-actions">
-    ${buttonLink(`/api-keys/${key.id}`, 'Edit')}
-    ${revokeButton(key)}
-  </span>`
 }

@@ -39,13 +39,12 @@ async function requestPage(visit: Visit): Promise<ConsolePage> {
   const { scope, params, query, ctx } = visit
   const found = (await findRequest(scope, params.request ?? '')) ?? ctx.throw(404)
   const request = redactQuery(visit.user, found)
-  const { createdAt, user, apiKey, status } = request
+  const { status, durationMs } = request
   const view = parseRowView(query.get('row'))
   const detail = view === 'closed' ? undefined : await requestDetail(visit, request, view)
   return {
     title: requestTitle(request),
-    lead: html`${statusLabel(status)} ${absoluteTime(createdAt)}, by ${user.fullName} with the key
-      ${apiKey.name}`,
+    lead: html`${statusLabel(status)} in ${duration(durationMs)}`,
     crumbs: [{ label: 'API requests', to: '/requests' }],
     body: card(
       '',
@@ -72,8 +71,7 @@ async function requestDetail(visit: Visit, request: RequestDetail, view: RowView
 }
 
 function requestFacts({ user: reader }: Visit, request: RequestDetail, links: Fact[]): Html {
-  const { requestId, operationId, method, path, user, apiKey, ip, createdAt, durationMs, repeats } =
-    request
+  const { requestId, operationId, method, path, user, apiKey, ip, createdAt, repeats } = request
   const operation = lookUpOperation(operationId)
   // A former key has no prefix.
   const hasKeyPage = canManageKeys(reader) && apiKey.tokenPrefix !== ''
@@ -91,7 +89,7 @@ function requestFacts({ user: reader }: Visit, request: RequestDetail, links: Fa
         ${isPathCut(request) && html`<span class="muted">Truncated after 2 KiB.</span>`}`,
     ],
     ...links,
-    ['Time', `${absoluteTime(createdAt)}, ${duration(durationMs)}`],
+    ['Time', absoluteTime(createdAt)],
     [
       'User',
       html`<a href="${filter({ user: user.id })}">${user.fullName}</a>
