@@ -141,8 +141,8 @@ export function removeOldExports(run: RemovalRun): Promise<void> {
   const until = daysBefore(run, run.retention.exports)
   return removeRows(run, {
     table: 'exports',
-    key: ['id'],
-    // IDs are in the order of creation, so the first condition finds the rows in the primary key.
+    key: ['account_id', 'id'],
+    // IDs are in the order of creation.
     condition: (rows) =>
       rows
         .where('id', '<', lowestIdAt(until))

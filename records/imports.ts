@@ -333,11 +333,12 @@ export async function removeImportChunks(run: RemovalRun): Promise<void> {
   const until = run.time.createdBefore(REMOVAL_DELAY_MS)
   await removeRows(run, {
     table: 'import_chunks',
-    key: ['import_id', 'kind', 'position'],
+    key: ['account_id', 'import_id', 'kind', 'position'],
     condition: (rows) =>
       rows.where('import_id', '<', lowestIdAt(until)).whereRaw(`not exists (
         select 1 from imports
-        where imports.id = import_chunks.import_id and file_removed_at is null
+        where imports.account_id = import_chunks.account_id and imports.id = import_chunks.import_id
+          and file_removed_at is null
           and (kind = 'errors' or dry_run or ${UNFINISHED_FILE_JOBS})
       )`),
     batchRows: REMOVED_CHUNKS_PER_BATCH,
@@ -349,8 +350,8 @@ export function removeOldImports(run: RemovalRun): Promise<void> {
   const until = daysBefore(run, run.retention.exports)
   return removeRows(run, {
     table: 'imports',
-    key: ['id'],
-    // IDs are in the order of creation, so the first condition finds the rows in the primary key.
+    key: ['account_id', 'id'],
+    // IDs are in the order of creation.
     condition: (rows) =>
       rows
         .where('id', '<', lowestIdAt(until))

@@ -76,8 +76,13 @@ async function acquireAdvisoryLock(client: pg.Client): Promise<void> {
 export async function migrate(db: Db): Promise<string[]> {
   await createMigrationsTable(db)
   const pending = await listPending(db)
-  // The index of a large table must not be built in memory.
-  if (db.dialect === 'sqlite') await db.write.raw('pragma temp_store = FILE')
+  if (db.dialect === 'sqlite') {
+    // The index of a large table must not be built in memory.
+    await db.write.raw('pragma temp_store = FILE')
+    // A migration that replaces a table drops the old one, which must not delete the rows that refer to it. The
+    // pragma has no effect in a transaction.
+    await db.write.raw('pragma foreign_keys = off')
+  }
   for (const { name, checksum, load } of pending) {
     const { up, isConcurrent = false } = await load()
     const run = async (knex: Knex): Promise<void> => {
@@ -86,6 +91,7 @@ export async function migrate(db: Db): Promise<string[]> {
     }
     await (isConcurrent && db.dialect === 'postgres' ? run(db.write) : db.write.transaction(run))
   }
+  if (db.dialect === 'sqlite') await db.write.raw('pragma foreign_keys = on')
   return pending.map(({ name }) => name)
 }
 

@@ -11,7 +11,7 @@ export interface TableSchema {
    *  the collation. */
   columns: Record<string, string>
   /** Keys as SQL. On PostgreSQL primary, foreign and unique keys, by name. On SQLite the primary
-   *  key as `primary`, and foreign keys by column; unique keys are in `indexes`. */
+   *  key as `primary`, and foreign keys by their columns; unique keys are in `indexes`. */
   keys: Record<string, string>
   /** SQL by name, with the predicate. Leaves out the indexes of `keys`. On SQLite also the table that
    *  is the index for searches. */
@@ -32,9 +32,9 @@ const SQLITE_CATALOGUE = `
       select 'primary' as name, 'primary key (' || group_concat(name, ', ') || ')' as sql
         from (select name from pragma_table_info(tables.name) where pk > 0 order by pk) having count(*) > 0
       union all
-      select "from", 'foreign key references ' || "table" || ' (' || "to" || ') on delete '
-          || lower(on_delete)
-        from pragma_foreign_key_list(tables.name)
+      select group_concat("from", ', ' order by seq), 'foreign key references ' || "table" || ' ('
+          || group_concat("to", ', ' order by seq) || ') on delete ' || lower(on_delete)
+        from pragma_foreign_key_list(tables.name) group by id
       order by name)) as keys,
     (select json_group_object(name, sql) from (
       select name, sql from sqlite_schema

@@ -118,6 +118,7 @@ async function testResources(tree: Tree): Promise<void> {
     'test/handlers/lists.test.ts',
     'test/contract/events.test.ts',
     'test/records/removal-rules.test.ts',
+    'test/records/account-keys.test.ts',
   )
   expect(status, output).toBe(0)
 }

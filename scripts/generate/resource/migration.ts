@@ -29,12 +29,12 @@ export function renderMigration(resource: Resource): string {
 ${imports}
 export async function up(knex: Knex): Promise<void> {
 ${constants}  await knex.schema.createTable('${table}', (table) => {
-    table.uuid('id').primary()
+    table.uuid('id').notNullable()
     table.uuid('account_id').notNullable().references('accounts.id').onDelete('cascade')
 ${columns.join('')}    table.bigInteger('created_at').notNullable()
     table.bigInteger('updated_at').notNullable()
-  })
-  await knex.raw('create index ${table}_by_id on ${table} (account_id, id)')
+    table.primary(['account_id', 'id'])
+${fields.map(renderReference).join('')}  })
 ${indexes.join('\n')}
 }
 `
@@ -45,11 +45,17 @@ const SEARCH_IMPORT = "import { createSearchIndex } from './search-index.ts'\n"
 const SEARCH_COLUMN = "    table.specificType('search_text', textType).notNullable()\n"
 
 function column(field: Field): string {
-  const { name, kind, reference } = field
+  const { name, kind } = field
   const type = COLUMN_TYPES[kind]?.(name) ?? `${kind}('${name}')`
   const nullability = isNullableColumn(field) ? 'nullable' : 'notNullable'
-  const target = reference ? `.references('${reference.table}.id')` : ''
-  return `table.${type}.${nullability}()${target}`
+  return `table.${type}.${nullability}()`
+}
+
+/** With the account, so that no record refers to one of another account. */
+function renderReference({ name, reference }: Field): string {
+  if (!reference) return ''
+  const target = `.references(['account_id', 'id']).inTable('${reference.table}')`
+  return `    table.foreign(['account_id', '${name}'])${target}\n`
 }
 
 /** For the kinds that use a Knex method with another name than the kind. */
