@@ -1,6 +1,7 @@
 import { defineConfig } from 'vitest/config'
 
-/** `plain` runs once, on SQLite. `onBoth` runs twice: on SQLite and on PostgreSQL. */
+/** `plain` runs once, on SQLite. `onBoth` runs twice: on SQLite and on PostgreSQL, with many files in
+ *  one process, because loading the service takes longer than most tests. */
 const plain = [
   'test/specification.test.ts',
   'test/{auth,cli,client,deploy,docs,runtime,scripts,server}/**/*.test.ts',
@@ -32,6 +33,7 @@ export default defineConfig({
           ...shared,
           name: 'sqlite',
           include: onBoth,
+          isolate: false,
           globalSetup: [],
           provide: { database: 'sqlite' },
         },
@@ -41,6 +43,7 @@ export default defineConfig({
           ...shared,
           name: 'postgres',
           include: onBoth,
+          isolate: false,
           setupFiles: ['test/statements.ts'],
           provide: { database: 'postgres' },
         },
