@@ -48,12 +48,29 @@ export async function newDatabase(
       [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }),
     }
   }
-  const url = await createDatabase(inject('postgresUrl'))
-  // The server is deleted at the end of the run, with all of its databases.
-  return {
-    environment: { DATABASE_URL: url, SECRET_KEY: 'a secret key that only tests would ever use' },
-    [Symbol.asyncDispose]: async () => {},
-  }
+  return onPostgres(await createDatabase(inject('postgresUrl')))
+}
+
+/** The server is deleted at the end of the run, with all of its databases. */
+const onPostgres = (url: string): TestDatabase => ({
+  environment: { DATABASE_URL: url, SECRET_KEY: 'a secret key that only tests would ever use' },
+  [Symbol.asyncDispose]: async () => {},
+})
+
+/** The name of a migrated database. PostgreSQL copies it in less time than the migrations take. */
+let template: Promise<string> | undefined
+
+/** Creates a migrated database of PostgreSQL and returns its URL. */
+export async function createMigratedDatabase(): Promise<string> {
+  template ??= newTemplate()
+  return createDatabase(inject('postgresUrl'), await template)
+}
+
+async function newTemplate(): Promise<string> {
+  const databaseUrl = await createDatabase(inject('postgresUrl'))
+  const db = openDatabase({ databaseUrl })
+  await migrate(db).finally(() => db.close())
+  return new URL(databaseUrl).pathname.slice(1)
 }
 
 /** Throws for a database of SQLite. */
@@ -151,7 +168,7 @@ export interface AppOptions {
 /** A server on a free loopback port, by default with a new database. A response that breaks the
  *  contract is a 500. */
 export async function startApp(options: AppOptions = {}): Promise<TestApp> {
-  const database = options.database ?? (await newDatabase())
+  const database = options.database ?? (await newAppDatabase())
   const settings = {
     PORT: '0',
     RATE_LIMIT_PER_MINUTE: '1000000',
@@ -191,6 +208,9 @@ export async function startApp(options: AppOptions = {}): Promise<TestApp> {
     },
   }
 }
+
+const newAppDatabase = async (): Promise<TestDatabase> =>
+  inject('database') === 'postgres' ? onPostgres(await createMigratedDatabase()) : newDatabase()
 
 async function migrateDatabase(config: Config): Promise<void> {
   await withSetupLock(config.database, async () => {

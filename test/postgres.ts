@@ -235,10 +235,11 @@ function isDead(pid: number): boolean {
   }
 }
 
-/** Creates an empty database on the server and returns its URL. */
-export async function createDatabase(adminUrl: string): Promise<string> {
+/** Creates a database on the server and returns its URL. The database is empty, or a copy of
+ *  `template`, the name of another one that has no connections. */
+export async function createDatabase(adminUrl: string, template = 'template1'): Promise<string> {
   const name = `test_${randomUUID().replaceAll('-', '')}`
-  await query(adminUrl, `create database ${name}`)
+  await query(adminUrl, `create database ${name} template ${template}`)
   return Object.assign(new URL(adminUrl), { pathname: `/${name}` }).href
 }
 

@@ -26,8 +26,7 @@ import { emit, emitMany, type NewEvent } from '../../webhooks/emit.ts'
 import { type Engine, type EngineOptions, startEngine } from '../../webhooks/engine/engine.ts'
 import { newSecret, openSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { asService } from '../as-service.ts'
-import { until } from '../helpers.ts'
-import { createDatabase } from '../postgres.ts'
+import { createMigratedDatabase, until } from '../helpers.ts'
 import { type Receiver, type ReceiverOptions, startReceiver } from '../receiver.ts'
 
 /** Retry delays: no attempt is repeated during a test. */
@@ -57,8 +56,7 @@ export interface Installation extends Accounts, AsyncDisposable {
 
 export async function newInstallation(): Promise<Installation> {
   const directory = await mkdtemp(join(tmpdir(), 'muster-engine-'))
-  const databaseUrl =
-    inject('database') === 'postgres' ? await createDatabase(inject('postgresUrl')) : undefined
+  const databaseUrl = inject('database') === 'postgres' ? await createMigratedDatabase() : undefined
   const db = openDatabase(databaseUrl ? { databaseUrl } : { dataDir: directory })
   await migrate(db)
   const settings = {
