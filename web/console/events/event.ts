@@ -76,12 +76,16 @@ async function eventPage(visit: Visit): Promise<ConsolePage> {
   const event = eventFromStored(row)
   const resource = resourceOfType(event.resource.type)
   const canView = resource !== undefined && canViewResource(visit.user, resource)
+  const at = Date.parse(event.created_at)
   return {
     title: event.event_type,
-    lead: absoluteTime(Date.parse(event.created_at)),
+    lead: html`${timeElement(at, visit.now)}, ${absoluteTime(at)}`,
     crumbs: [{ label: 'Events', to: '/events' }],
     body: [
-      card('', await eventFacts(visit, event, row)),
+      card(
+        '',
+        html`<div class="card-body request-detail">${await eventFacts(visit, event, row)}</div>`,
+      ),
       await deliveriesCard(visit, event),
       canView && changesCard(event),
       card('Payload', payload(event, canView)),
@@ -96,7 +100,6 @@ async function eventFacts(visit: Visit, event: PublicEvent, row: StoredEventRow)
     ['Record', await recordFact(visit, event.resource)],
     ['Caused by', await actorOf(visit, event)],
     ...(await causeFacts(visit, row)),
-    ['Created', timeElement(Date.parse(event.created_at), visit.now)],
   ])
 }
 
