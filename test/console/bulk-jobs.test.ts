@@ -164,7 +164,7 @@ describe('bulk jobs', () => {
     const { to = '' } = await admin.visitor.post(formPath, { type: '', rate: '500' })
     const jobPage = async (): Promise<string> => mainText((await admin.visitor.get(to)).text)
     await until('the job shows its result', async () =>
-      (await jobPage()).includes('5 of 5 · started now Delivered 3 Show Failed 0 Waiting 2 Show'),
+      (await jobPage()).includes('5 of 5 Delivered 3 Show Failed 0 Waiting 2 Show'),
     )
     const list = async () =>
       tableOf((await admin.visitor.get('/webhooks/jobs')).text, 'Bulk jobs').map((row) =>

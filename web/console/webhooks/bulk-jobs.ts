@@ -260,7 +260,7 @@ export function jobProgress(job: BulkJob, { now, canManage, isLink }: ProgressOp
     </div>
     <progress max="${max}" value="${value}" aria-label="${title}"></progress>
     <p class="muted">
-      ${progress} · started ${timeElement(createdAt, now)}
+      ${progress}${isLink && html` · started ${timeElement(createdAt, now)}`}
       ${stateReason !== null && html`<br>${STATE_REASONS[stateReason]}`}
     </p>
   </div>`
