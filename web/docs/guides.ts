@@ -12,24 +12,22 @@ export interface Guide {
   group: 'guides' | 'internals' | 'changelog'
 }
 
-/** The guides in the order of the navigation. Other guides come after these. */
-const NAVIGATION_ORDER = [
-  'getting-started',
-  'authentication',
-  'lists',
-  'bulk',
-  'imports',
-  'idempotency',
-  'versions',
-  'rate-limits',
-  'errors',
-  'screening',
-  'webhooks',
-  'delivery',
-  'catching-up',
-  'keep-a-copy',
-  'cookbook',
-]
+/** The sections of the home page, with their guides in the order of the navigation. Other guides
+ *  come after these, in the section of tools. */
+const SECTIONS: Record<string, string[]> = {
+  'First steps': ['getting-started', 'authentication', 'errors'],
+  Requests: ['lists', 'bulk', 'imports', 'idempotency', 'versions', 'rate-limits', 'screening'],
+  Webhooks: ['webhooks', 'delivery', 'catching-up', 'keep-a-copy'],
+  'Programs and tools': ['cookbook'],
+}
+const NAVIGATION_ORDER = Object.values(SECTIONS).flat()
+
+/** The section of a guide on the home page. */
+export function sectionOf({ id }: Guide): string {
+  const [, name = ''] = id.split('/')
+  const found = Object.keys(SECTIONS).find((section) => SECTIONS[section]?.includes(name))
+  return found ?? 'Programs and tools'
+}
 
 /** Returns the guides in the order of the navigation. */
 export function readGuides(root: string): Guide[] {

@@ -2,7 +2,7 @@
 import { type Content, type Html, html } from '../../shared/html.ts'
 import type { ApiResource } from '../api.ts'
 import { highlightedCode } from '../code.ts'
-import type { Guide } from '../guides.ts'
+import { type Guide, sectionOf } from '../guides.ts'
 import type { DocsPage, PageContext } from '../page.ts'
 import { firstSentence } from '../parts.ts'
 import { codeSamples } from '../samples.ts'
@@ -55,9 +55,12 @@ function guideSection(context: PageContext): Html {
   const guides = context.guides.filter(({ group }) => group === 'guides')
   return html`<section>
     <h2 id="guides">Guides</h2>
-    <ul class="cards">
-      ${guides.map((guide) => guideCard(context, guide))}
-    </ul>
+    ${[...Map.groupBy(guides, sectionOf)].map(
+      ([section, some]) => html`<h3>${section}</h3>
+        <ul class="cards">
+          ${some.map((guide) => guideCard(context, guide))}
+        </ul>`,
+    )}
   </section>`
 }
 
