@@ -37,7 +37,7 @@ const OF_ALL_ACCOUNTS: Record<string, RegExp[]> = {
     /from api_keys join users .* where api_keys.token_hash = /,
     /^update api_keys set last_used_at/,
     /from users .*where email_key = /,
-    /from sessions where token_hash = /,
+    /from sessions join users .*where token_hash = /,
     /^update sessions set (last_seen_at|notice) = \$1 where id = /,
     /from invitations .*where invitations.token_hash = /,
   ],

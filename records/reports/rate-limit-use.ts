@@ -2,7 +2,7 @@ import type { Scope } from '../database/scope.ts'
 import { select } from '../database/statements.ts'
 import { REQUESTS_PER_MINUTE } from '../quotas.ts'
 import { MINUTE_MS } from '../time-units.ts'
-import { bucketSql, findSearchableStart, refusedRequests } from './traffic.ts'
+import { bucketSql, findSearchableStart } from './traffic.ts'
 
 export interface RateLimitUse {
   user: { id: string; fullName: string }
@@ -31,7 +31,11 @@ export async function listRateLimitUse(
     refused: number
   }>(
     scope.sql,
-    `select busy.user_id, users.full_name, ${REQUESTS_PER_MINUTE} as requests_per_minute,
+    `with refused as materialized (
+       select id as refused_id from request_log
+       where account_id = ? and created_at >= ? and status = 429
+     )
+     select busy.user_id, users.full_name, ${REQUESTS_PER_MINUTE} as requests_per_minute,
        busy.busiest, busy.refused
      from (
        select user_id, max(requests) as busiest, sum(refused) as refused
@@ -44,7 +48,7 @@ export async function listRateLimitUse(
            where account_id = ? and created_at >= ?
            union all
            select user_id, ${bucketSql('created_at')}, status, repeats
-           from ${refusedRequests('account_id = ? and created_at >= ?')}
+           from refused join request_log on account_id = ? and id = refused_id
            where repeats > 0
          ) as logged
          group by user_id, minute
@@ -56,8 +60,12 @@ export async function listRateLimitUse(
      left join users on users.account_id = ? and users.id = busy.user_id
      order by busy.busiest desc, busy.user_id`,
     // The second part of the union counts requests with 429 that the log has only in `repeats`.
-    // Both parts have the same parameters.
-    [...Array(2).fill([from, MINUTE_MS, scope.accountId, from]).flat(), limit, scope.accountId],
+    [
+      ...[scope.accountId, from],
+      ...[from, MINUTE_MS, scope.accountId, from],
+      ...[from, MINUTE_MS, scope.accountId],
+      ...[limit, scope.accountId],
+    ],
   )
   return rows.map((row) => ({
     user: { id: row.user_id, fullName: row.full_name ?? 'A former user' },

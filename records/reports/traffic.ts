@@ -1,7 +1,7 @@
 /** Statistics of the API requests in a time range: number, statuses, durations. Without a filter
  *  besides the range, they come from the request log, or from the counts per minute and hour if the
  *  range has more than `MAX_READ_REQUESTS`. With a filter, they come from the log. Call
- *  `toSearchable` first: it cuts the range to the newest `MAX_SEARCHED_REQUESTS`. */
+ *  `toSearchable` first: it cuts the range to the newest `maxSearched` requests. */
 import type { Scope } from '../database/scope.ts'
 import { type Condition, select } from '../database/statements.ts'
 import { type Bin, binColumns, percentile, toBins } from '../duration-bins.ts'
@@ -18,7 +18,9 @@ import { type StatusColumn, statusColumn } from './request-counts.ts'
  *  50 ms. */
 const MAX_READ_REQUESTS = 50_000
 /** The most requests that a filter searches, unless one minute has more. */
-export const MAX_SEARCHED_REQUESTS = 200_000
+const MAX_SEARCHED_REQUESTS = 200_000
+/** The most requests that a filter searches if it reads the rows: the index has not all of its columns. */
+const MAX_SEARCHED_ROWS = 50_000
 /** The most requests whose bodies are searched. */
 const MAX_SEARCHED_BODIES = 3_000
 
@@ -61,8 +63,10 @@ export async function toSearchable(scope: Scope, filter: RequestFilter): Promise
   return isFiltered(filter) ? { ...filter, from: await findSearchableStart(scope, filter) } : filter
 }
 
-export function maxSearched({ text }: RequestFilter): number {
-  return text === undefined ? MAX_SEARCHED_REQUESTS : MAX_SEARCHED_BODIES
+export function maxSearched({ text, pathContains, method, ip, requestId }: RequestFilter): number {
+  if (text !== undefined) return MAX_SEARCHED_BODIES
+  const readsRows = [pathContains, method, ip, requestId].some((value) => value !== undefined)
+  return readsRows ? MAX_SEARCHED_ROWS : MAX_SEARCHED_REQUESTS
 }
 
 /** The start of the newest part of the range that has at most `maxSearched` requests. The part has at least one minute, even if that minute has more. */
@@ -245,21 +249,16 @@ interface ReadRow {
   high: number
 }
 
-/** A `from` item: the matching requests with status 429. The join finds them by the primary key. */
-export const refusedRequests = (condition: string): string =>
-  `(select account_id as found_account, id as found_id from request_log
-    where ${condition} and status = 429) as refused
-   join request_log on request_log.account_id = refused.found_account and request_log.id = refused.found_id`
-
-/** Reads all parts in one statement, from the same requests. The statement reads the log a second
- *  time only for the requests with 429 that the log counts in `repeats` instead of storing them. */
+/** Reads all parts in one statement, from the same requests. Only of requests with 429 it reads the rows, too:
+ *  their `repeats` count later requests, which the log does not store. */
 async function readTraffic(scope: Scope, range: Range): Promise<Traffic> {
   const { sql, bindings } = matchingRequests(scope, range)
   const none = 'cast(null as double precision)'
   const rows = await select<ReadRow>(
     scope.sql,
     `with found as materialized (
-       select ${bucketSql('created_at')} as bucket, status, duration_ms, operation_id
+       select ${bucketSql('created_at')} as bucket, status, duration_ms, operation_id,
+         case when status = 429 then id end as refused_id
        from request_log
        where ${sql}
      ), counted as (
@@ -267,9 +266,9 @@ async function readTraffic(scope: Scope, range: Range): Promise<Traffic> {
        from found
        group by bucket, status, operation_id
        union all
-       select ${bucketSql('created_at')}, status, operation_id, repeats
-       from ${refusedRequests(sql)}
-       where repeats > 0
+       select bucket, found.status, found.operation_id, repeats
+       from found join request_log on account_id = ? and id = refused_id
+       where found.status = 429 and repeats > 0
      ), binned as (
        select count(*) as requests, min(duration_ms) as low, max(duration_ms) as high
        from found
@@ -287,7 +286,7 @@ async function readTraffic(scope: Scope, range: Range): Promise<Traffic> {
      from counted
      group by status, operation_id
      order by low`,
-    [range.from, range.bucketMs, ...bindings, range.from, range.bucketMs, ...bindings],
+    [range.from, range.bucketMs, ...bindings, scope.accountId],
   )
   const rowsIn = (part: ReadRow['part']): ReadRow[] =>
     rows

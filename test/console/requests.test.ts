@@ -215,6 +215,7 @@ describe('the list of API requests', () => {
     const { text } = await owner.get('/requests?status=404')
     expect(requestIdsIn(text)).toEqual([recent])
     expect(text).toContain('the newest 200,000')
+    expect((await owner.get('/requests?path=tasks')).text).toContain('the newest 50,000')
     const earlier = pathOfLink(text, 'Search earlier requests') ?? ''
     expect(requestIdsIn((await owner.get(earlier)).text)).toEqual([older])
     // The file searches all requests, in batches.

@@ -166,6 +166,7 @@ async function listNewest(
   filter: RequestFilter,
   { buckets, requests }: Traffic,
 ): Promise<RequestEntry[]> {
+  if (requests === 0) return []
   const from = Math.max(filter.from, findCompletingBucket(buckets)?.startsAt ?? 0)
   const newest = await listRequests(scope, { ...filter, from }, { limit: LIMIT })
   // The buckets also count requests that are not stored, so the page can be incomplete.
@@ -174,7 +175,7 @@ async function listNewest(
 }
 
 /** The newest bucket that, together with all later ones, counts `LIMIT` requests. Without such a
- *  bucket, the oldest one with requests, or the last one if no bucket has any. */
+ *  bucket, the oldest one with requests. */
 function findCompletingBucket(buckets: Bucket[]): Bucket | undefined {
   const total = ({ ok, clientErrors, serverErrors }: Bucket) => ok + clientErrors + serverErrors
   let needed = LIMIT
@@ -182,7 +183,7 @@ function findCompletingBucket(buckets: Bucket[]): Bucket | undefined {
     needed -= total(bucket)
     return needed <= 0
   })
-  return completing ?? buckets.find((bucket) => total(bucket) > 0) ?? buckets.at(-1)
+  return completing ?? buckets.find((bucket) => total(bucket) > 0)
 }
 
 function requestList(visit: Visit, requests: RequestEntry[], query: RequestQuery): Content {
