@@ -205,7 +205,8 @@ async function assertNoneLater(sql: Sql, table: WeeklyTable, until: string): Pro
   )
   if (later !== undefined)
     throw new Refused(
-      `The table ${table} has rows of the future, for example ${later.id}: a clock was wrong. Delete them first.`,
+      `The table ${table} has rows of the future, for example ${later.id}: a clock was wrong. Delete them with psql: ` +
+        `delete from ${table} where ${column} >= '${until}'`,
     )
 }
 
