@@ -164,7 +164,7 @@ describe('invalid values', () => {
     expect([answer.status, Object.keys(fieldErrors(answer.text))]).toEqual([
       422,
       [
-        ...['label', 'expected', 'requirement', 'key'].map(
+        ...['label', 'requirement', 'expected', 'key'].map(
           (part) => `screening_questions-1-${part}`,
         ),
         'screening_questions-2-label',

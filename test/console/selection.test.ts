@@ -61,6 +61,20 @@ describe('set the status of selected rows', () => {
     expect((await owner.client.get(`/payments/${paid.id}`)).body.status).toBe('paid')
   })
 
+  it('offers only statuses that can follow that of a selected record', async () => {
+    const owner = await newOwner(app)
+    const [paid, pending] = (await newPayments(owner, 2)) as [Body, Body]
+    await owner.client.patch(`/payments/${paid.id}`, { status: 'paid' })
+    const offered = async (records: Body[]): Promise<string[]> => {
+      const path = `/records/payments/set-status?filter[id]=${idsOf(records)}`
+      const { text } = await owner.visits.get(path)
+      if (records.length === 1) expect(mainText(text)).toContain('selected records is final.')
+      return [...text.matchAll(/name="status" value="(\w+)"/g)].map(([, value = '']) => value)
+    }
+    expect(await offered([paid, pending])).toEqual(['paid', 'cancelled'])
+    expect(await offered([paid])).toEqual([])
+  })
+
   it('without a status, or without rows: changes nothing, and says what to do', async () => {
     const owner = await newOwner(app)
     const payments = await newPayments(owner, 1)

@@ -8,7 +8,7 @@ import { count } from '../format.ts'
 import type { Visit } from '../page.ts'
 import { buttonLink, type Column, type ColumnOptions, numberColumn, table } from '../ui.ts'
 import { shownName } from './amounts.ts'
-import { cell } from './cells.ts'
+import { cell, isTable } from './cells.ts'
 import { canViewExported, isFileReady } from './export-file.ts'
 import { plural } from './labels.ts'
 import {
@@ -187,7 +187,7 @@ function columnHead({ resource, pairs }: ListTable, name: string, schema: Schema
   const text = fieldLabel(shownName(name, schema))
   const column = {
     name: text,
-    isNumber: schema.type === 'integer' || schema.type === 'number',
+    isNumber: schema.type === 'integer' || schema.type === 'number' || isTable(schema),
     isText: schema.type === 'string' && !schema.enum && schema.format !== 'date-time',
   }
   if (!sorts.includes(name)) return { ...column, label: text }

@@ -11,7 +11,8 @@ import { choiceField, formPage } from '../form-fields.ts'
 import { counted } from '../format.ts'
 import { type ConsolePage, type PageResult, redirect, type Visit } from '../page.ts'
 import { refererPath, toConsolePath } from '../return-path.ts'
-import { buttonLink, card, empty, hiddenInput, shortId, table } from '../ui.ts'
+import { buttonLink, card, empty, hiddenInput, note, shortId, table } from '../ui.ts'
+import { statePill } from './cells.ts'
 import { deletionText, HIDDEN_RECORDS } from './delete-record.ts'
 import { canViewExported } from './export-file.ts'
 import { errorText, noun, option, plural } from './labels.ts'
@@ -132,7 +133,7 @@ function selectionPage(
   const ids = items.map(({ id }) => id).join(',')
   const status = resource.record.properties?.status
   const rows = items.map((item) => ({
-    cells: [titleLink(resource, item.id, titles), status && option(item.status, status)],
+    cells: [titleLink(resource, item.id, titles), status && statePill(item.status)],
   }))
   return formPage(
     { title, crumbs },
@@ -160,19 +161,28 @@ export async function statusPage(visit: Visit, resource: Resource): Promise<Cons
 function statusForm(resource: Resource, selection: Selection, problem?: string): ConsolePage {
   const status = statusOf(resource) ?? {}
   const hints = status['x-enum-descriptions'] ?? []
-  const choices = (status.enum ?? []).map((value, index) => ({
-    value: String(value),
-    label: option(value),
-    hint: hints[index],
-  }))
+  const possible = nextStatusesOf(resource, selection.items)
+  const choices = (status.enum ?? [])
+    .map((value, index) => ({ value: String(value), label: option(value), hint: hints[index] }))
+    .filter(({ value }) => possible === undefined || possible.has(value))
   const count = nounFor(resource, selection.items.length)
   return selectionPage(resource, selection, {
     title: `Set the status of ${count}`,
     action: 'set-status',
     submit: `Set status of ${count}`,
-    fields: choiceField({ name: 'status', legend: 'Status', choices, values: [] }),
+    fields:
+      possible?.size === 0
+        ? note('warn', 'The status of all selected records is final.')
+        : choiceField({ name: 'status', legend: 'Status', choices, values: [] }),
     problem,
   })
+}
+
+/** Those that can follow the status of at least one of the records. Undefined if any can follow. */
+function nextStatusesOf({ nextStatuses }: Resource, items: Item[]): Set<string> | undefined {
+  return nextStatuses === null
+    ? undefined
+    : new Set(items.flatMap(({ status }) => nextStatuses[String(status)] ?? []))
 }
 
 /** Sets the status in one transaction. A record that refuses the status does not stop the others. */
