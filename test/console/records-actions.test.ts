@@ -93,6 +93,18 @@ describe('the next steps of a record', () => {
     expect(mainText(refused.text)).toMatch(/Status cannot/)
   })
 
+  it('are the choices of the form, too, with the current status', async () => {
+    const { client, visits } = await newOwner(app)
+    const application = await newApplication(client)
+    const { text } = await visits.get(`/records/job-applications/${application.id}/edit`)
+    expect([...text.matchAll(/<option value="(\w+)"/g)].map(([, value]) => value)).toEqual([
+      'submitted',
+      'shortlisted',
+      'rejected',
+      'withdrawn',
+    ])
+  })
+
   it('are not offered to users who may only read', async () => {
     const { client, account } = await newOwner(app)
     const payment = await newPayment(client)

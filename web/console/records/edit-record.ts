@@ -152,7 +152,7 @@ function renderForm(
       recordForm({
         ...form,
         fields: fields.map((field) => ({
-          ...field,
+          ...withPossibleStatuses(field, resource, item),
           isRequired: requiredOnCreation.has(field.path),
         })),
         to: resourcePath(resource, item.id, 'edit'),
@@ -169,4 +169,16 @@ function renderForm(
       }),
     ),
   }
+}
+
+/** The field `status` with the current status and those that can follow it. */
+function withPossibleStatuses(
+  field: FormField,
+  { nextStatuses }: Resource,
+  { status }: Item,
+): FormField {
+  const next = nextStatuses?.[String(status)]
+  if (field.path !== 'status' || next === undefined) return field
+  const isPossible = (value: unknown): boolean => value === status || next.includes(String(value))
+  return { ...field, schema: { ...field.schema, enum: field.schema.enum?.filter(isPossible) } }
 }
