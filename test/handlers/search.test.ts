@@ -66,6 +66,8 @@ async function startWithForcedIndex(): Promise<TestApp> {
     )
   await db.close()
   const app = await startApp({ database })
+  for (const table of ['participants', 'jobs'])
+    await app.db.write.raw(`alter table ${table} drop constraint ${table}_pkey cascade`)
   const indexes = await app.db.write.raw(
     `select indexname as name from pg_indexes
      where tablename in ('participants', 'jobs') and indexdef like '%(account_id, %'`,
