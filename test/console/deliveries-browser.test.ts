@@ -44,7 +44,7 @@ describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser',
     const countdown = other.locator('time[data-countdown]')
     const before = await countdown.textContent()
     expect(before).toMatch(/^in (9 min \d+ s|10 min 0 s)$/)
-    await expect.poll(() => countdown.textContent(), { timeout: 5_000 }).not.toBe(before)
+    await expect.poll(() => countdown.textContent(), { timeout: 15_000 }).not.toBe(before)
     await assertReadable(page, 'an open row')
     // An attempt made while the row is open appears in it.
     await other.getByRole('button', { name: 'Retry now' }).click()
@@ -90,9 +90,9 @@ describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser',
     const requested: string[] = []
     page.on('request', (request) => requested.push(request.url()))
     await page.getByRole('button', { name: 'Retry', exact: true }).focus()
-    await expect.poll(() => requested.length, { timeout: 10_000 }).toBeGreaterThan(0)
+    await expect.poll(() => requested.length, { timeout: 15_000 }).toBeGreaterThan(0)
     await storeDeliveries(admin, webhookId, [{ hoursAgo: 0 }])
-    await expect.poll(() => page.locator('.log tbody').count(), { timeout: 10_000 }).toBe(3)
+    await expect.poll(() => page.locator('.log tbody').count(), { timeout: 15_000 }).toBe(3)
     expect(await page.evaluate('document.activeElement.textContent')).toBe('Retry')
     await page.evaluate('Object.defineProperty(document, "hidden", { value: true })')
     requested.length = 0

@@ -61,7 +61,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     await page.waitForTimeout(4_000)
     expect(await page.locator('.log tbody').count()).toBe(2)
     await row.getByRole('link', { name: 'webhook.test' }).click()
-    await expect.poll(() => page.locator('.log tbody').count(), { timeout: 10_000 }).toBe(3)
+    await expect.poll(() => page.locator('.log tbody').count(), { timeout: 15_000 }).toBe(3)
     expect(await opened.count()).toBe(0)
     expect(troubles).toEqual([])
   })

@@ -271,7 +271,7 @@ it.skipIf(inject('database') !== 'postgres')(
       const row = await app.db.read('account_deletions').where({ id: accountId }).first()
       return row.completed_at !== null
     }
-    await until('the account is erased', isErased, 10_000)
+    await until('the account is erased', isErased)
     expect(await app.db.read('accounts').where({ id: accountId })).toEqual([])
   },
 )

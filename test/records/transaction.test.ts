@@ -15,7 +15,13 @@ import {
   transactionAfter,
   withLockedRows,
 } from '../../records/database/transaction.ts'
-import { databaseUrlOf, newDatabase, type OpenDatabase, openNewDatabase } from '../helpers.ts'
+import {
+  databaseUrlOf,
+  newDatabase,
+  type OpenDatabase,
+  openNewDatabase,
+  until,
+} from '../helpers.ts'
 
 const onPostgres = inject('database') === 'postgres'
 
@@ -198,7 +204,7 @@ test.skipIf(onPostgres)('transactions that wait share a commit', async () => {
   const texts = Array.from({ length: 20 }, (_, number) => `note ${number + 10}`)
   await Promise.all(texts.map((text) => transaction(db, (trx) => insertNote(trx, text))))
   expect(await storedTexts()).toEqual(texts)
-  await vi.waitFor(() => expect(statements).toContain('COMMIT'))
+  await until('the commit', () => statements.includes('COMMIT'))
   traced.removeAllListeners('trace')
   expect(statements.filter((text) => text === 'COMMIT').length).toBeLessThan(20)
 })
@@ -256,7 +262,7 @@ test.runIf(onPostgres)(
     // The last announcement must not be lost when a command closes its database.
     await announce('last')
     await node.close()
-    await vi.waitFor(() => expect(listener.topics.at(-1)).toBe('last'))
+    await until('the last topic', () => listener.topics.at(-1) === 'last')
     expect(new Set(listener.topics)).toEqual(new Set(['stored', 'last']))
     expect(listener.topics.length).toBeLessThan(100)
   },

@@ -5,8 +5,9 @@ import { connect, type Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { listen } from '../../server/http.ts'
+import { until } from '../helpers.ts'
 
 const TIMEOUT_MS = 600
 /** The server looks for slow clients only twelve times in a timeout, and machines may be busy. */
@@ -130,12 +131,12 @@ test('the server forgets clients that disconnect before their response', async (
   await using server = await serve(({ socket }) => void sockets.push(new WeakRef(socket)))
   for (let count = 1; count <= 20; count++) {
     const client = sendGet(server.port)
-    await vi.waitFor(() => expect(sockets).toHaveLength(count))
+    await until('the server has the socket', () => sockets.length === count)
     client.destroy()
   }
-  await vi.waitFor(() => {
+  await until('the sockets are collected', () => {
     collectGarbage()
-    expect(sockets.filter((socket) => socket.deref() !== undefined).length).toBeLessThan(5)
+    return sockets.filter((socket) => socket.deref() !== undefined).length < 5
   })
 })
 
@@ -146,7 +147,7 @@ test('the refusal of an unreadable request is not written into the unfinished pr
   })
   const socket = sendGet(server.port)
   const received = collectText(socket)
-  await vi.waitFor(() => expect(received()).toContain('first'))
+  await until('the first response', () => received().includes('first'))
   socket.write('not HTTP\r\n\r\n')
   await closedAfter(socket)
   expect(received().endsWith('first')).toBe(true)
