@@ -1,6 +1,6 @@
 /** Input and results of the console's pages. Every URL returns a whole page, from which htmx
- *  selects a part, so the console works without JavaScript. Periodic reloads get no frame. A POST redirects, returns the form with
- *  its errors, or shows a result, such as a new secret. */
+ *  selects a part, so the console works without JavaScript. Periodic reloads get no frame. A POST
+ *  redirects, returns the form with its errors, or shows a result, such as a new secret. */
 import type { Readable } from 'node:stream'
 import type { Context } from 'koa'
 import type { Logger } from 'pino'
