@@ -6,7 +6,7 @@ import { relaxedTransaction } from './database/transaction.ts'
 import { newId } from './ids.ts'
 import { type RemovalRun, removeRows } from './removal-run.ts'
 import { DAY_MS } from './time-units.ts'
-import { type User, type UserRow, userFromRow } from './users.ts'
+import { type User, type UserRow, userColumns, userFromRow } from './users.ts'
 
 /** A session expires after this long without a request, and at the end of its lifetime. */
 const IDLE_DAYS = 14
@@ -36,7 +36,9 @@ interface SessionRow {
   created_at: number
 }
 
-interface SignedInRow extends UserRow, Omit<SessionRow, 'id' | 'created_at'> {
+interface SignedInRow
+  extends Omit<UserRow, 'password_hash'>,
+    Omit<SessionRow, 'id' | 'created_at'> {
   session_id: string
   started_at: number
   notice: string | null
@@ -98,7 +100,7 @@ export async function findSignedIn(
 ): Promise<SignedIn | undefined> {
   const [row] = await select<SignedInRow>(
     sql,
-    `select users.*, sessions.id as session_id, sessions.ip, user_agent, notice, last_seen_at,
+    `select ${userColumns.join(', ')}, sessions.id as session_id, sessions.ip, user_agent, notice, last_seen_at,
        sessions.created_at as started_at, accounts.name as account_name
      from sessions
      join users on users.account_id = sessions.account_id and users.id = sessions.user_id

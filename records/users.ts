@@ -91,7 +91,16 @@ function toPermissions(permissionOf: (module: Module) => Permission): Permission
   return Object.fromEntries(modules.map((module) => [module, permissionOf(module)])) as Permissions
 }
 
-export function userFromRow(row: UserRow): User {
+/** The columns that `userFromRow` reads. PostgreSQL refuses a named statement with `users.*` as soon as the table has
+ *  another column, for example after the migration of a later version. */
+export const userColumns = [
+  ...['id', 'account_id', 'email', 'full_name', 'role', 'status', 'requests_per_minute'],
+  ...['created_at', 'updated_at'],
+  ...grants.map((grant) => `can_manage_${grant}`),
+  ...modules.map((module) => `${module}_permission`),
+].map((column) => `users.${column}`)
+
+export function userFromRow(row: Omit<UserRow, 'password_hash'>): User {
   return {
     id: row.id,
     accountId: row.account_id,

@@ -1,9 +1,12 @@
 /** Several nodes on one PostgreSQL. */
+import { randomUUID } from 'node:crypto'
 import { describe, expect, inject, test } from 'vitest'
 import { migrate, withSetupLock } from '../../records/database/migrate.ts'
 import { readMigrations } from '../../records/database/migration-files.ts'
 import { openDatabase } from '../../records/database/open.ts'
+import { readExpectedSchema } from '../../records/database/schema.ts'
 import { readConfig } from '../../server/config.ts'
+import { newAccountOwner } from '../console/visitors.ts'
 import { databaseUrlOf, newDatabase, startApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { connectTo } from './postgres-client.ts'
@@ -42,6 +45,29 @@ onPostgres('several nodes', () => {
       .where({ user_id: account.userId })
       .update({ revoked_at: Date.now() })
     expect((await second.as(account).get('/participants')).status).toBe(401)
+  })
+
+  test('a later version adds a column to each table: earlier nodes go on', async () => {
+    await using receiver = await startReceiver()
+    await using app = await startApp({ role: 'all' })
+    const { account, owner } = await newAccountOwner(app)
+    await subscribe(app, account, receiver.url)
+    const use = async (): Promise<void> => {
+      const headers = { 'Idempotency-Key': randomUUID() }
+      // So many that each connection prepares its statements.
+      for (let times = 0; times < 8; times++) {
+        for (const path of ['', '/requests', '/webhooks', '/people'])
+          expect((await owner.get(path)).status).toBe(200)
+        const { status } = await app.as(account).post('/tasks', { title: 'Call' }, headers)
+        expect(status).toBe(201)
+      }
+    }
+    await use()
+    await receiver.received(1)
+    for (const table of Object.keys(await readExpectedSchema('postgres')))
+      await app.db.write.raw(`alter table ${table} add column of_later_version text`)
+    await use()
+    await receiver.received(2)
   })
 
   test('an API node takes the request, a worker node delivers the event', async () => {
