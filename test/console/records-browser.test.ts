@@ -312,6 +312,10 @@ describe('records in a browser', () => {
     await page.getByLabel('Key').fill('first')
     await page.getByRole('button', { name: 'Add another' }).click()
     const second = page.getByRole('group', { name: 'Screening question 2' })
+    await second.waitFor()
+    expect(await page.evaluate('document.activeElement.id')).toBe(
+      await second.getByLabel('Question').getAttribute('id'),
+    )
     await second.getByText('Key for the API').click()
     await second.getByLabel('Key').fill('second')
     await page.getByRole('button', { name: 'Remove screening question 1' }).click()

@@ -2,6 +2,7 @@
  *  become form texts and texts become values. */
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Html, html } from '../../shared/html.ts'
+import { fieldId } from '../form-fields.ts'
 import { hiddenInput } from '../ui.ts'
 import { amountProblem, typedAmount, writeAmount } from './amounts.ts'
 import {
@@ -363,12 +364,16 @@ function groupsControl(field: FormField, context: ControlContext): Html {
   const { path, schema } = field
   const count = Math.max(1, groupCount(context.draft, field))
   const canAdd = count < (schema.maxItems ?? Number.POSITIVE_INFINITY)
+  // The first field of the new group gets the focus, because it has the ID of the button.
+  const first = groupFields(field, count).find((part) => !isFolded(part))
+  const attributes = first && html`id="${fieldId(first.path)}"`
+  const add = { action: 'add', value: path, style: 'button', attributes } as const
   return html`<fieldset class="field record-groups" id="group-${elementId(path)}">
     ${legend(field)}
     ${hintLine(fieldHint(field, context))}
     ${hiddenInput(countName(path), String(count))}
     ${Array.from({ length: count }, (_, index) => group(field, context, index))}
-    ${canAdd && formButton(context, { action: 'add', value: path, style: 'button' }, 'Add another')}
+    ${canAdd && formButton(context, add, 'Add another')}
     ${errorLine(field, context)}
   </fieldset>`
 }
@@ -376,7 +381,6 @@ function groupsControl(field: FormField, context: ControlContext): Html {
 function group(field: FormField, context: ControlContext, index: number): Html {
   const title = `${label(field.path).replace(/s$/, '')} ${index + 1}`
   const parts = groupFields(field, index)
-  const isFolded = ({ path }: FormField): boolean => wordingOf(path).isOptional ?? false
   return html`<fieldset class="record-group">
     <legend>${title}</legend>
     ${parts.filter((part) => !isFolded(part)).map((part) => control(part, context))}
@@ -389,6 +393,10 @@ function group(field: FormField, context: ControlContext, index: number): Html {
       )}
     </div>
   </fieldset>`
+}
+
+function isFolded({ path }: FormField): boolean {
+  return wordingOf(path).isOptional ?? false
 }
 
 function foldedPart(part: FormField, context: ControlContext): Html {
