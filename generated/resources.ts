@@ -1449,7 +1449,7 @@ export const resources: readonly Resource[] = [
     type: 'export',
     idParameter: 'export_id',
     module: 'exports',
-    description: 'All records of one resource in a file, created in the background.',
+    description: 'Files with records of one resource, created in the background.',
     operations: {
       list: 'listExports',
       get: 'getExport',
@@ -1740,7 +1740,7 @@ export const resources: readonly Resource[] = [
     type: 'import',
     idParameter: 'import_id',
     module: 'exports',
-    description: 'Rows of a file that become records of one resource, in the background.',
+    description: 'Files whose rows become records of one resource, in the background.',
     operations: {
       list: 'listImports',
       get: 'getImport',

@@ -180,7 +180,7 @@ export function twoLines(first: Content, second: Content, className = ''): Html 
 
 /** Shown in place of an empty list, for example with its purpose and how to start. */
 export function empty(title: string, text: Content, action?: Content): Html {
-  return html`<div class="empty"><h2>${title}</h2><p>${text}</p>${action}</div>`
+  return html`<div class="empty"><h2>${title}</h2>${text && html`<p>${text}</p>`}${action}</div>`
 }
 
 export type Fact = [name: string, value: Content] | false

@@ -176,7 +176,7 @@ function emptyList({ resource, visit, pairs }: List, { total, last_page }: Recor
   const create = canCreate(visit, resource)
   return empty(
     `No ${nouns} yet`,
-    `${resource.description}${create ? ' Create the first one here or with the API.' : ''}`,
+    create && 'Create the first one here or with the API.',
     create && creationLink(resource),
   )
 }
