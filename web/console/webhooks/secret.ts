@@ -84,7 +84,7 @@ function activateButton(webhookId: string): Html {
   return confirmButton('Activate', {
     title: 'Activate the next secret?',
     text: 'From now on, only this secret signs. An endpoint without it will reject deliveries.',
-    openStyle: '',
+    openStyle: 'primary',
     body: actionForm({
       to: `/webhooks/${webhookId}/secret/activate`,
       label: 'Activate',
