@@ -48,7 +48,8 @@ function newPages() {
   const id = randomUUID()
   let renderings = 0
   const reload = async (user: object): Promise<unknown> => {
-    const visit = { account: { id }, user, ctx: { url: '/console', get: () => '1' } } as never
+    const ctx = { url: '/console', get: () => '1', cookies: { get: () => undefined } }
+    const visit = { account: { id }, user, ctx } as never
     return (await sharedPage(visit, async () => ({ title: '', body: ++renderings }))).body
   }
   return { reload, forget: () => forgetSharedReads(id) }

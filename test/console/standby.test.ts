@@ -152,6 +152,14 @@ describe.skipIf(inject('database') !== 'postgres')('DATABASE_READ_URL', () => {
       const [id] = await first.db.read('webhooks').pluck('id')
       expect((await other.get(`/webhooks/${id}`)).text).toContain('https://example.com/')
     })
+    const reload = (visits: Visitor) => visits.get('', { 'Muster-Poll': '1' })
+    await whilePaused(pair, first, async () => {
+      const change = { url: 'https://renamed.example.com/', event_types: '*', ordering: 'none' }
+      const [id] = await first.db.read('webhooks').pluck('id')
+      expect((await owner.post(`/webhooks/${id}/edit`, change)).status).toBe(303)
+      expect((await reload(other)).text).not.toContain('renamed.example.com')
+      expect((await reload(owner)).text).toContain('renamed.example.com')
+    })
     await whilePaused(pair, first, async () => {
       await create(first, account, 'Grace Hopper')
       expect(await lists(owner, 'Grace Hopper')).toBe(false)

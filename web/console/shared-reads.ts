@@ -1,6 +1,7 @@
 /** Reads that open pages repeat, as long as they are open. */
 import { currentZone } from '../shared/zone.ts'
 import type { ConsolePage, Visit } from './page.ts'
+import { readPosition } from './position.ts'
 
 /** The pause after a read is this many times as long as the read, so that all open pages together
  *  use less than a thirtieth of a core for it. */
@@ -58,10 +59,11 @@ export function sharedRead<T>(
 }
 
 /** A page that many users keep open. Reloads within a second share one result, if their users have the
- *  same permissions. Only for content that does not depend on the user otherwise. */
+ *  same permissions, and need the same changes of a standby. Only for content that does not depend on the user
+ *  otherwise. */
 export function sharedPage(visit: Visit, render: () => Promise<ConsolePage>): Promise<ConsolePage> {
   const { role, grants, permissions } = visit.user
-  const key = [visit.ctx.url, role, grants, permissions]
+  const key = [visit.ctx.url, role, grants, permissions, readPosition(visit.ctx)]
   return sharedRead(visit, key, render, () => PAGE_PAUSE_MS)
 }
 
