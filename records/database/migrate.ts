@@ -4,6 +4,7 @@ import type { Knex } from 'knex'
 import type pg from 'pg'
 import { Refused } from '../../errors.ts'
 import { withConnection } from './connection.ts'
+import { errorCode } from './errors.ts'
 import { connectionTo } from './hosts.ts'
 import { acquireFileLock } from './lock.ts'
 import { type Migration, readMigrations } from './migration-files.ts'
@@ -89,10 +90,29 @@ export async function migrate(db: Db): Promise<string[]> {
       await up(knex)
       await knex('migrations').insert({ name, checksum, applied_at: Date.now() })
     }
-    await (isConcurrent && db.dialect === 'postgres' ? run(db.write) : db.write.transaction(run))
+    const isAlone = isConcurrent && db.dialect === 'postgres'
+    await (isAlone ? run(db.write) : db.write.transaction(run)).catch((error) => {
+      throw toRefusal(name, error)
+    })
   }
   if (db.dialect === 'sqlite') await db.write.raw('pragma foreign_keys = on')
   return pending.map(({ name }) => name)
+}
+
+/** Says what to do about a row that another program has stored, and that breaks a key of a migration. */
+function toRefusal(name: string, error: unknown): unknown {
+  if (!(error instanceof Error)) return error
+  const { message, table, detail } = error as Error & { table?: string; detail?: string }
+  const isOfPostgres = errorCode(error) === '23503'
+  if (!isOfPostgres && !message.startsWith('A row refers to a row of another account')) return error
+  const reason = isOfPostgres
+    ? `A row of the table ${table} breaks a new key. ${detail}`
+    : `${message}.`
+  return new Refused(
+    `The migration ${name} has changed nothing. ${reason} Correct or delete the row, with psql or sqlite3. ` +
+      'Then run the command again.',
+    { cause: error },
+  )
 }
 
 /** The names of the migrations that have not run. Changes nothing. Throws `Refused` as `migrate`
