@@ -23,6 +23,7 @@ const MAX_SEARCHED_REQUESTS = 200_000
 const MAX_SEARCHED_ROWS = 50_000
 /** The most requests whose bodies are searched. */
 const MAX_SEARCHED_BODIES = 3_000
+const REQUESTS_SQL = 'ok + client_errors + server_errors'
 
 export interface Bucket {
   /** Epoch milliseconds, like all times of records. */
@@ -63,32 +64,42 @@ export async function toSearchable(scope: Scope, filter: RequestFilter): Promise
   return isFiltered(filter) ? { ...filter, from: await findSearchableStart(scope, filter) } : filter
 }
 
-export function maxSearched({ text, pathContains, method, ip, requestId }: RequestFilter): number {
-  if (text !== undefined) return MAX_SEARCHED_BODIES
-  const readsRows = [pathContains, method, ip, requestId].some((value) => value !== undefined)
+function maxSearched({ text, pathContains, method, ip, requestId }: RequestFilter): number {
+  const readsRows = [text, pathContains, method, ip, requestId].some((value) => value !== undefined)
   return readsRows ? MAX_SEARCHED_ROWS : MAX_SEARCHED_REQUESTS
 }
 
-/** The start of the newest part of the range that has at most `maxSearched` requests. The part has at least one minute, even if that minute has more. */
+/** The sum of the requests whose bodies a filter searches. */
+function bodiesSql({ text, status: [least] = [0, 0] }: RequestFilter): string {
+  if (text === undefined) return '0'
+  return least < 400 ? REQUESTS_SQL : 'client_errors + server_errors'
+}
+
+/** The start of the newest part of the range that a search can read. The part has at least one minute, even if that
+ *  minute has too many requests. */
 export async function findSearchableStart(scope: Scope, filter: RequestFilter): Promise<number> {
   const { sql, bindings } = minutesInRange(scope, filter)
   const most = maxSearched(filter)
   const [found] = await select<{
     first: number | null
     newest: number | null
-    total: number | null
+    requests: number | null
+    bodies: number | null
   }>(
     scope.sql,
-    `select min(case when running <= ${most} then minute end) as first,
-       max(minute) as newest, max(running) as total
+    `select min(case when requests <= ${most} and bodies <= ${MAX_SEARCHED_BODIES} then minute end) as first,
+       max(minute) as newest, max(requests) as requests, max(bodies) as bodies
      from (
-       select minute, sum(ok + client_errors + server_errors) over (order by minute desc) as running
+       select minute, sum(${REQUESTS_SQL}) over (order by minute desc) as requests,
+         sum(${bodiesSql(filter)}) over (order by minute desc) as bodies
        from request_minutes
        where ${sql}
      ) as minutes`,
     bindings,
   )
-  if (Number(found?.total ?? 0) <= most) return filter.from
+  const { requests, bodies } = found ?? {}
+  if (Number(requests ?? 0) <= most && Number(bodies ?? 0) <= MAX_SEARCHED_BODIES)
+    return filter.from
   return found?.first ?? found?.newest ?? filter.from
 }
 

@@ -5,7 +5,6 @@ import {
   type Bucket,
   eachMatch,
   findTraffic,
-  maxSearched,
   type Traffic,
   toSearchable,
 } from '../../../records/reports/traffic.ts'
@@ -18,7 +17,7 @@ import {
 import { toLinkTime } from '../../shared/date-time-input.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { formStatus, hasErrors } from '../form-fields.ts'
-import { absoluteTime, bytes, count, counted, zoneTitle } from '../format.ts'
+import { absoluteTime, bytes, counted, zoneTitle } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import {
   type ConsolePage,
@@ -222,8 +221,7 @@ function limitNote({ filter, input }: RequestQuery, from: number): Html {
   })
   return note(
     'busy',
-    html`This period has too many requests to search at once. Showing
-      the newest ${count(maxSearched(filter))}, since ${absoluteTime(from)}.
+    html`This period has too many requests to search at once. Showing those since ${absoluteTime(from)}.
       <a href="/console${earlierPath}">Search earlier requests</a>`,
   )
 }
