@@ -4,7 +4,7 @@ import { commandDelivery } from '../webhooks/webhook-changes.ts'
 import type { Call } from './call.ts'
 
 export async function cancelDelivery(call: Call<'cancelDelivery'>): Promise<PublicDelivery> {
-  const delivery = await findDelivery(call.scope, call.path.delivery)
+  const delivery = await findDelivery(call.scope, call.path.delivery, { forUpdate: true })
   assertFound(delivery, 'delivery')
   // A repeated request changes nothing.
   if (delivery.state === 'failed') return toPublicDelivery(delivery)

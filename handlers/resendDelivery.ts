@@ -5,7 +5,7 @@ import type { Call } from './call.ts'
 import { retryDelivery } from './retryDelivery.ts'
 
 export async function resendDelivery(call: Call<'resendDelivery'>): Promise<PublicDelivery> {
-  const delivery = await findDelivery(call.scope, call.path.delivery)
+  const delivery = await findDelivery(call.scope, call.path.delivery, { forUpdate: true })
   assertFound(delivery, 'delivery')
   if (delivery.state !== 'delivered') return retryDelivery(call)
   const changed = await commandDelivery(call, delivery, 'resend').catch(throwConflict)

@@ -6,7 +6,7 @@ import type { Call } from './call.ts'
 export async function retryDelivery(
   call: Call<'retryDelivery' | 'resendDelivery'>,
 ): Promise<PublicDelivery> {
-  const delivery = await findDelivery(call.scope, call.path.delivery)
+  const delivery = await findDelivery(call.scope, call.path.delivery, { forUpdate: true })
   assertFound(delivery, 'delivery')
   const isWaiting = delivery.state === 'pending' || delivery.state === 'retrying'
   const command = isWaiting ? 'attempt' : 'retry'

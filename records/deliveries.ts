@@ -301,11 +301,17 @@ export async function listUndelivered(
   return rows.map((row) => ({ ...deliveryFromRow(row), lastError: row.last_error }))
 }
 
-export async function findDelivery(scope: Scope, id: string): Promise<Delivery | undefined> {
-  const row: DeliveryRow | undefined = await scope
+/** `forUpdate` locks the delivery until the transaction ends. */
+export async function findDelivery(
+  scope: Scope,
+  id: string,
+  { forUpdate = false } = {},
+): Promise<Delivery | undefined> {
+  const query = scope
     .rows('deliveries')
     .where({ id: toStoredId(id) })
-    .first(DELIVERY_COLUMNS)
+    .select(DELIVERY_COLUMNS)
+  const [row]: DeliveryRow[] = await (forUpdate ? query.forUpdate() : query)
   return row && deliveryFromRow(row)
 }
 

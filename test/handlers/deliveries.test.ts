@@ -1,5 +1,5 @@
 /** Deliveries and bulk jobs by API. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import { type Client, sharedApp, until } from '../helpers.ts'
 import { type Answer, type Receiver, signatureOf, startReceiver } from '../receiver.ts'
 import { type Body, expectSuccess } from './new-records.ts'
@@ -103,6 +103,29 @@ describe('commands', () => {
       'resend',
     ])
   })
+
+  test.runIf(inject('database') === 'postgres')(
+    'resend of a delivery that is delivered at this moment: sends it once more',
+    async () => {
+      await using subscriber = await newSubscriber(500, 204)
+      const { client } = subscriber
+      const { id } = await newDelivery(client)
+      await reached(client, id, 'retrying', 1)
+      const { write, read } = app.db
+      const resent = await write.transaction(async (trx) => {
+        const ended = { state: 'delivered', next_attempt_at: null }
+        await trx('deliveries').where({ id }).update(ended)
+        const response = client.post(`/deliveries/${id}/resend`, undefined)
+        await until('the request waits', async () => {
+          const waiting = read('pg_stat_activity').where({ wait_event_type: 'Lock' })
+          return (await waiting.whereRaw('datname = current_database()').first('pid')) !== undefined
+        })
+        return () => response
+      })
+      expect(await resent()).toMatchObject({ status: 200, body: { state: 'delivered' } })
+      await reached(client, id, 'delivered', 2)
+    },
+  )
 
   test('a disabled or deleted webhook → 409; the log of a deleted webhook can be read', async () => {
     await using subscriber = await newSubscriber(500)
