@@ -69,6 +69,7 @@ onSqlite(
     const { status, stdout, stderr } = await muster.run(['contract', '--runs', '3', '--matrix'])
     expect(stdout).not.toMatch(/^FAIL/m)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(stdout).toMatch(/^Dredd: [1-9]\d* documented responses verified\.$/m)
     expect(stdout).toMatch(/^OPERATION +200 +201 .* EVENTS\n/)
     expect(stdout).toMatch(/^createTask +[1-9].* task\.created [1-9]/m)
     expect(stdout).toMatch(/requests to http:\S+ with --seed \d+: the contract holds\.\n$/)

@@ -6,7 +6,7 @@ import { replaceOnce, withPing } from '../repository.ts'
 import { copyOfRepository, START_LIMIT_MS, serveTree, type Tree } from './tree.ts'
 import { addVenues, withBookings, withMoreFields } from './venues.ts'
 
-const TIMEOUT_MS = 300_000
+const TIMEOUT_MS = 600_000
 
 /** The paths of the code that `generate --resource` writes. */
 const RESOURCE_CODE = ['handlers', 'records', 'test/handlers', 'test/resources.ts']
