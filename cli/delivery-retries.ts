@@ -58,14 +58,14 @@ async function attemptByState(scope: WriteScope, id: string, now: Date): Promise
   const delivery = await findDelivery(scope, id)
   if (!delivery) throw new Refused(`There is no delivery ${id}`)
   if (delivery.state === 'failed') {
-    await retryDelivery(scope, id, now)
+    await retryDelivery(scope, delivery, now)
     return 'retry'
   }
   if (delivery.state === 'delivered') {
-    await resendDelivery(scope, id, now)
+    await resendDelivery(scope, delivery, now)
     return 'resend'
   }
-  const scheduled = await attemptNow(scope, id, now)
+  const scheduled = await attemptNow(scope, delivery, now)
   if (!scheduled) throw new Refused(`There is no delivery ${id}`)
   if (scheduled.nextAttemptAt === null)
     throw new Refused(
@@ -183,7 +183,7 @@ export const cancel = databaseCommand({
   examples: ['muster deliveries cancel ID'],
   async run({ db, now }, id: string) {
     const accountId = await lookUpDeliveryAccount(db, id)
-    await accountTransaction(db, accountId, (scope) => cancelDelivery(scope, id, now()))
+    await accountTransaction(db, accountId, (scope) => cancelDelivery(scope, { id }, now()))
     return {
       document: { id, state: 'failed', failure_reason: 'cancelled' },
       text: `Cancelled delivery ${id}. It is marked failed.`,

@@ -38,15 +38,17 @@ export class DeliveryRefused extends Refused {
   }
 }
 
+type OfWebhook = Pick<Delivery, 'id' | 'webhookId'>
+
 /** Schedules one manual attempt of a failed delivery, due now. Repeating the command before that
  *  attempt changes nothing. Returns undefined when the delivery does not exist. Throws
  *  `DeliveryRefused`. */
-export const retryDelivery = (scope: WriteScope, id: string, now: Date) =>
-  scheduleManualAttempt(scope, id, 'retry', now)
+export const retryDelivery = (scope: WriteScope, delivery: OfWebhook, now: Date) =>
+  scheduleManualAttempt(scope, delivery, 'retry', now)
 
 /** As `retryDelivery`, but for a delivered delivery. */
-export const resendDelivery = (scope: WriteScope, id: string, now: Date) =>
-  scheduleManualAttempt(scope, id, 'resend', now)
+export const resendDelivery = (scope: WriteScope, delivery: OfWebhook, now: Date) =>
+  scheduleManualAttempt(scope, delivery, 'resend', now)
 
 /** For each kind of manual attempt: the state that the delivery must have, and the refusal when it
  *  has another state. */
@@ -57,15 +59,13 @@ const MANUAL = {
 
 async function scheduleManualAttempt(
   scope: WriteScope,
-  id: string,
+  { id, webhookId }: OfWebhook,
   trigger: keyof typeof MANUAL,
   now: Date,
 ): Promise<Delivery | undefined> {
   const { state, refusal } = MANUAL[trigger]
-  const delivery = await findDelivery(scope, id)
-  if (!delivery) return undefined
   await assertNotPaused(scope)
-  await assertWebhookEnabled(scope, delivery.webhookId)
+  await assertWebhookEnabled(scope, webhookId)
   // The conditions let only the first of two concurrent requests schedule an attempt.
   const [row]: DeliveryRow[] = await scope
     .rows('deliveries')
@@ -189,10 +189,10 @@ async function lockInOrder(scope: WriteScope, ids: string[]): Promise<void> {
  *  not exist. Throws `DeliveryRefused`. */
 export async function attemptNow(
   scope: WriteScope,
-  id: string,
+  { id }: Pick<Delivery, 'id'>,
   now: Date,
 ): Promise<Delivery | undefined> {
-  if (await findDelivery(scope, id)) await assertNotPaused(scope)
+  await assertNotPaused(scope)
   const [row]: DeliveryRow[] = await unfinishedDeliveries(scope)
     .where({ id })
     // Sooner attempts may already be in flight: the worker's clock may be ahead of ours.
@@ -214,7 +214,7 @@ export async function attemptNow(
  *  concurrent requests. */
 export async function cancelDelivery(
   scope: WriteScope,
-  id: string,
+  { id }: Pick<Delivery, 'id'>,
   now: Date,
 ): Promise<Delivery | undefined> {
   const [row]: DeliveryRow[] = await unfinishedDeliveries(scope)

@@ -315,15 +315,15 @@ export type DeliveryCommand = keyof typeof DELIVERY_COMMANDS
 /** Throws `DeliveryRefused`. */
 export async function commandDelivery(
   { scope, now, audit }: Change,
-  { id, webhookId, eventType }: Delivery,
+  delivery: Delivery,
   command: DeliveryCommand,
 ): Promise<Delivery | undefined> {
   const { run, verb } = DELIVERY_COMMANDS[command]
-  const delivery = await run(scope, id, now)
-  const webhook = await findWebhook(scope, webhookId)
-  if (delivery && webhook) {
-    const details = { delivery_id: id, event_type: eventType }
+  const changed = await run(scope, delivery, now)
+  const webhook = await findWebhook(scope, delivery.webhookId)
+  if (changed && webhook) {
+    const details = { delivery_id: delivery.id, event_type: delivery.eventType }
     await audit(scope, `webhook.${verb}`, webhookTarget(webhook), details)
   }
-  return delivery
+  return changed
 }

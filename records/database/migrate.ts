@@ -87,31 +87,39 @@ export async function migrate(db: Db): Promise<string[]> {
   for (const { name, checksum, load } of pending) {
     const { up, isConcurrent = false } = await load()
     const run = async (knex: Knex): Promise<void> => {
-      await up(knex)
+      await up(knex).catch(async (error) => {
+        throw await toRefusal(knex, name, error)
+      })
       await knex('migrations').insert({ name, checksum, applied_at: Date.now() })
     }
     const isAlone = isConcurrent && db.dialect === 'postgres'
-    await (isAlone ? run(db.write) : db.write.transaction(run)).catch((error) => {
-      throw toRefusal(name, error)
-    })
+    await (isAlone ? run(db.write) : db.write.transaction(run))
   }
   if (db.dialect === 'sqlite') await db.write.raw('pragma foreign_keys = on')
   return pending.map(({ name }) => name)
 }
 
 /** Says what to do about a row that another program has stored, and that breaks a key of a migration. */
-function toRefusal(name: string, error: unknown): unknown {
-  if (!(error instanceof Error)) return error
-  const { message, table, detail } = error as Error & { table?: string; detail?: string }
-  const isOfPostgres = errorCode(error) === '23503'
-  if (!isOfPostgres && !message.startsWith('A row refers to a row of another account')) return error
-  const reason = isOfPostgres
-    ? `A row of the table ${table} breaks a new key. ${detail}`
-    : `${message}.`
+async function toRefusal(knex: Knex, name: string, error: unknown): Promise<unknown> {
+  const reason = await findBrokenKey(knex, error)
+  if (reason === undefined) return error
   return new Refused(
     `The migration ${name} has changed nothing. ${reason} Correct or delete the row, with psql or sqlite3. ` +
       'Then run the command again.',
     { cause: error },
+  )
+}
+
+async function findBrokenKey(knex: Knex, error: unknown): Promise<string | undefined> {
+  const { table, detail } = error as { table?: string; detail?: string }
+  const code = errorCode(error)
+  if (code === '23503') return `A row of the table ${table} breaks a new key. ${detail}`
+  // On SQLite, a migration looks for such rows by itself, because keys are off. An error of SQLite has a code.
+  if (code !== '' || knex.client.config.client === 'pg') return undefined
+  const [row] = await knex.raw('pragma foreign_key_check')
+  return (
+    row &&
+    `Row ${row.rowid} of the table ${row.table} refers to no row of its account in ${row.parent}.`
   )
 }
 

@@ -176,4 +176,25 @@ describe('the sum of a list of payments', () => {
     const none = await visits.get('/records/payments?filter[status]=cancelled')
     expect(sumsIn(none.text)).toEqual([])
   })
+
+  it('of more than 50,000 payments asks for a filter', async () => {
+    const { client, visits } = await newOwner(app)
+    const { id } = await newPayment(client, { currency: 'EUR', amount_minor: 1 })
+    const { id: _, ...stored } = await app.db.read('payments').where({ id }).first()
+    const columns = Object.keys(stored).join(', ')
+    const isPostgres = app.db.dialect === 'postgres'
+    const newId = isPostgres ? 'gen_random_uuid()' : "printf('%08x-0000-4000-8000-000000000000', n)"
+    await app.db.write.raw(
+      `insert into payments (id, ${columns})
+       with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 50000)
+       select ${newId}, ${columns} from payments, numbers where payments.id = ?`,
+      [id],
+    )
+    const list = await visits.get('/records/payments')
+    expect(mainText(list.text)).toContain(
+      '50,001 payments · Filter to 50,000 or fewer to see their sum.',
+    )
+    await client.delete(`/payments/${id}`)
+    expect(sumsIn((await visits.get('/records/payments')).text)).toEqual(['€500.00'])
+  })
 })

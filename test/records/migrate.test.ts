@@ -47,7 +47,7 @@ test('a row that refers to another account: the migration says what to do, and s
     expect(error).toMatchObject({ name: 'Refused' })
     expect(error.message).toMatch(
       new RegExp(
-        `^The migration ${ACCOUNT_FIRST_KEYS} has changed nothing\\. A row .*tasks.*\\. ` +
+        `^The migration ${ACCOUNT_FIRST_KEYS} has changed nothing\\. (A row|Row 1) of the table tasks .*\\. ` +
           'Correct or delete the row, with psql or sqlite3\\. Then run the command again\\.$',
       ),
     )

@@ -77,7 +77,7 @@ export async function cancelRetrying(tenant: Tenant, count: number): Promise<voi
     return found.length === count && found
   })
   for (const { id } of retrying)
-    await tenant.write((scope) => cancelDelivery(scope, id, new Date()))
+    await tenant.write((scope) => cancelDelivery(scope, { id }, new Date()))
 }
 
 /** The delivery IDs of all requests, sorted. */

@@ -26,8 +26,14 @@ async function emitFailing(tenant: Tenant): Promise<Delivery> {
 
 type Command = typeof retryDelivery
 
-const run = (command: Command, { write }: Tenant, id: string): Promise<Delivery | undefined> =>
-  write((scope) => command(scope, id, new Date()))
+const run = async (
+  command: Command,
+  { find, write }: Tenant,
+  id: string,
+): Promise<Delivery | undefined> => {
+  const delivery = await find(id)
+  return write((scope) => command(scope, delivery, new Date()))
+}
 
 /** Runs ten commands at once. */
 const runTenTimes = (

@@ -102,7 +102,7 @@ test('every attempt sends, signs and stores the same bytes, whatever the body co
   } as const
   await tenant.write((scope) => insertDeliveries(scope, [delivery], new Date()))
   await tenant.settled(id)
-  await tenant.write((scope) => resendDelivery(scope, id, new Date()))
+  await tenant.write((scope) => resendDelivery(scope, delivery, new Date()))
   await receiver.received(4)
   await tenant.settled(id)
 

@@ -220,10 +220,11 @@ test('a manual retry waits until the cancelled attempt in flight has ended', asy
   await using receiver = await startReceiver({ answers: ['hang', 204] })
   const tenant = await newTenant(installation)
   await tenant.subscribe(receiver.url)
-  const { id } = await tenant.emitOne()
+  const delivery = await tenant.emitOne()
+  const { id } = delivery
   await receiver.received(1)
-  await tenant.write((scope) => cancelDelivery(scope, id, new Date()))
-  await tenant.write((scope) => retryDelivery(scope, id, new Date()))
+  await tenant.write((scope) => cancelDelivery(scope, delivery, new Date()))
+  await tenant.write((scope) => retryDelivery(scope, delivery, new Date()))
   await tenant.reached(id, 'delivered')
   const attempts = await listAttempts(tenant.scope, id)
   expect(attempts.map(({ number, trigger, outcome }) => ({ number, trigger, outcome }))).toEqual([

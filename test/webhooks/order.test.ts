@@ -77,7 +77,7 @@ test('after a cancelled delivery the next one is sent', async () => {
   await emitUpdates(tenant, randomUUID(), 2)
   const [next, first] = await tenant.deliveries()
   await tenant.reached(first?.id ?? '', 'retrying')
-  await tenant.write((scope) => cancelDelivery(scope, first?.id ?? '', new Date()))
+  await tenant.write((scope) => cancelDelivery(scope, { id: first?.id ?? '' }, new Date()))
   expect(await tenant.reached(next?.id ?? '', 'delivered')).toMatchObject({ attempts: 1 })
   expect(await tenant.find(first?.id ?? '')).toMatchObject({ state: 'failed', attempts: 1 })
   expect(receiver.requests).toHaveLength(2)

@@ -22,7 +22,7 @@ test('lists the pending, retrying and failed deliveries of all webhooks, newest 
     return states.includes('delivered') && states.includes('retrying')
   })
   const [first] = await listUndelivered(tenant.scope, { webhookId: broken.webhookId, limit: 9 })
-  await tenant.write((scope) => cancelDelivery(scope, first?.id ?? '', new Date()))
+  await tenant.write((scope) => cancelDelivery(scope, { id: first?.id ?? '' }, new Date()))
   expect(await listUndelivered(tenant.scope, { limit: 9 })).toMatchObject([
     { webhookId: slowId, state: 'pending', attempts: 0, lastError: null },
     {

@@ -70,7 +70,7 @@ describe('a webhook that is disabled or deleted', () => {
       nextAttemptAt: null,
       attempts: 1,
     })
-    const retry = tenant.write((scope) => retryDelivery(scope, id, new Date()))
+    const retry = tenant.write((scope) => retryDelivery(scope, { id, webhookId }, new Date()))
     await expect(retry).rejects.toMatchObject({ code: reason })
     expect(receiver.requests).toHaveLength(1)
   })
@@ -83,7 +83,7 @@ describe('a webhook that is disabled or deleted', () => {
     await tenant.write((scope) => disableWebhook(scope, webhookId, new Date()))
     await tenant.write((scope) => enableWebhook(scope, webhookId, new Date()))
     expect(await tenant.find(id)).toMatchObject({ state: 'failed', nextAttemptAt: null })
-    await tenant.write((scope) => retryDelivery(scope, id, new Date()))
+    await tenant.write((scope) => retryDelivery(scope, { id, webhookId }, new Date()))
     expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 2 })
   })
 
