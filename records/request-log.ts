@@ -97,7 +97,7 @@ async function insertRows(sql: Sql, rows: Record<string, string | number | null>
 
 export async function removeOldRequests(run: RemovalRun): Promise<void> {
   const until = daysBefore(run, run.retention.requestLog)
-  await dropWeeks(run, { table: 'request_log', below: lowestIdAt(until - CLOCK_TOLERANCE_MS) })
+  await dropWeeks(run, { tables: ['request_log'], below: lowestIdAt(until - CLOCK_TOLERANCE_MS) })
   const createdBefore = timeOfId(await batchesBelow(run, 'request_log', lowestIdAt(until)))
   await removeRows(run, {
     table: 'request_log',

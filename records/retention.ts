@@ -11,7 +11,6 @@ import {
   dropWeeks,
   IS_UNFINISHED,
   prepareAttempts,
-  prepareDeliveries,
   prepareEvents,
 } from './week-removal.ts'
 
@@ -22,13 +21,10 @@ const BATCH_EVENTS = 100
 export async function removeAttempts(run: RemovalRun): Promise<void> {
   const until = daysBefore(run, run.retention.attempts)
   const below = lowestIdAt(until)
-  // The deliveries of these weeks are outdated, too.
-  const deliveriesBelow = eventsBelow(run)
   await dropWeeks(run, {
-    table: 'attempts',
-    below: below > deliveriesBelow ? below : deliveriesBelow,
-    prepare: (trx, week) =>
-      prepareAttempts(trx, week, week.until > deliveriesBelow ? until : undefined),
+    tables: ['attempts'],
+    below,
+    prepare: (trx, week) => prepareAttempts(trx, week, until),
   })
   await removeBelow(run, {
     table: 'attempts',
@@ -41,8 +37,11 @@ export async function removeAttempts(run: RemovalRun): Promise<void> {
 
 export async function removeEvents(run: RemovalRun): Promise<void> {
   const outdatedBelow = eventsBelow(run)
-  await dropWeeks(run, { table: 'deliveries', below: outdatedBelow, prepare: prepareDeliveries })
-  await dropWeeks(run, { table: 'events', below: outdatedBelow, prepare: prepareEvents })
+  await dropWeeks(run, {
+    tables: ['attempts', 'deliveries', 'events'],
+    below: outdatedBelow,
+    prepare: prepareEvents,
+  })
   const below = await batchesBelow(run, 'events', outdatedBelow)
   await removeBelow(run, {
     table: 'events',

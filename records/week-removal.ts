@@ -4,17 +4,9 @@ import { jsonRows, type Sql, select } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
 import { LOWEST_ID, lowestIdAt, timeOfId } from './ids.ts'
 import { UNDELIVERED, UNQUEUED_BY_WEBHOOK } from './index-predicates.ts'
-import { countedColumns } from './record-counts.ts'
-import type { RemovalRun } from './removal-run.ts'
+import type { RemovalRun, RemovedRows } from './removal-run.ts'
 import { HOUR_MS } from './time-units.ts'
-import {
-  listWeeks,
-  WEEK_MS,
-  type Week,
-  type WeeklyTable,
-  waitBriefly,
-  withBriefLocks,
-} from './weeks.ts'
+import { listWeeks, WEEK_MS, type WeeklyTable, waitBriefly, withBriefLocks } from './weeks.ts'
 
 /** Has a scheduled attempt, or waits for an earlier delivery of its ordering key. */
 export const IS_UNFINISHED =
@@ -40,49 +32,76 @@ export async function batchesBelow(
  *  the retention at that week. */
 const MAX_READ_MS = HOUR_MS / 4
 
-/** Drops each week of the table whose IDs are all below `below`, if `prepare` returns true: it runs in the
- *  transaction before, at least once. */
+/** A range of IDs, and the partitions that have just these. */
+interface OutdatedWeek {
+  from: string
+  until: string
+  partitions: Partial<Record<WeeklyTable, string>>
+}
+
+/** Drops each week of the tables whose IDs are all below `below`, if `prepare` returns true: it runs in the
+ *  transaction before, at least once, and must not write if it returns false. The partitions of all tables go in one
+ *  transaction. */
 export async function dropWeeks(
   run: RemovalRun,
   {
-    table,
+    tables,
     below,
     prepare,
   }: {
-    table: WeeklyTable
+    tables: WeeklyTable[]
     below: string
-    prepare?: (trx: Trx, week: Week) => Promise<boolean>
+    prepare?: (trx: Trx, week: OutdatedWeek) => Promise<boolean>
   },
 ): Promise<void> {
   if (run.db.dialect === 'sqlite') return
-  for (const week of await listWeeks(run.db.read, table)) {
-    if (week.until > below) return
+  for (const week of await listOutdated(run.db.read, tables, below))
     await withBriefLocks(() =>
       run.batch(async (trx) => {
         await waitBriefly(trx)
         await trx.sql.raw(`set local statement_timeout = ${MAX_READ_MS}`)
         if (prepare && !(await prepare(trx, week))) return {}
-        const rows = await estimateRows(trx.sql, week)
-        await trx.sql.raw(`drop table ${week.name}`)
-        return { [table]: rows }
+        const removed = await estimateRows(trx.sql, week)
+        await trx.sql.raw(`drop table ${Object.values(week.partitions).join(', ')}`)
+        return removed
       }),
     )
-  }
+}
+
+/** Oldest first. */
+async function listOutdated(
+  sql: Sql,
+  tables: WeeklyTable[],
+  below: string,
+): Promise<OutdatedWeek[]> {
+  const weeks = new Map<string, OutdatedWeek>()
+  for (const table of tables)
+    for (const { name, from, until } of await listWeeks(sql, table)) {
+      const key = `${until} ${from}`
+      const week = weeks.get(key) ?? { from, until, partitions: {} }
+      week.partitions[table] = name
+      if (until <= below) weeks.set(key, week)
+    }
+  return [...weeks].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, week]) => week)
 }
 
 /** Counting the rows exactly would read all of them. */
-async function estimateRows(sql: Sql, { name }: Week): Promise<number> {
-  const [table] = await select<{ rows: number }>(
-    sql,
-    'select reltuples as rows from pg_class where oid = to_regclass(?)',
-    [name],
-  )
-  return Math.max(0, Math.round(Number(table?.rows)))
+async function estimateRows(sql: Sql, { partitions }: OutdatedWeek): Promise<RemovedRows> {
+  const removed: RemovedRows = {}
+  for (const [table, name] of Object.entries(partitions)) {
+    const [found] = await select<{ rows: number }>(
+      sql,
+      'select reltuples as rows from pg_class where oid = to_regclass(?)',
+      [name],
+    )
+    removed[table] = Math.max(0, Math.round(Number(found?.rows)))
+  }
+  return removed
 }
 
 /** Neither the deliveries with these IDs nor those of events with these IDs have a scheduled attempt or wait
  *  for an earlier delivery. Each condition has an index. */
-async function areFinished(sql: Sql, { from, until }: Week): Promise<boolean> {
+async function areFinished(sql: Sql, { from, until }: OutdatedWeek): Promise<boolean> {
   const isOfWeek = 'id >= ? and id < ?'
   const unfinished = [
     'queued_at is not null and next_attempt_at is not null',
@@ -103,36 +122,60 @@ async function areFinished(sql: Sql, { from, until }: Week): Promise<boolean> {
   return found?.exists === false
 }
 
-/** `startedBefore`: recent attempts of old deliveries stay. Undefined: the deliveries are outdated, too. */
+/** Recent attempts of old deliveries stay. */
 export async function prepareAttempts(
   { sql }: Trx,
-  week: Week,
-  startedBefore: number | undefined,
+  week: OutdatedWeek,
+  startedBefore: number,
 ): Promise<boolean> {
   if (!(await areFinished(sql, week))) return false
   // Until the end of the transaction, nothing stores another attempt of these deliveries.
-  await sql.raw(`lock table ${week.name} in share mode`)
+  const { attempts = 'attempts' } = week.partitions
+  await sql.raw(`lock table ${attempts} in share mode`)
   if (!(await areFinished(sql, week))) return false
-  if (startedBefore === undefined) return true
-  const recent = sql(week.name).where('started_at', '>=', startedBefore).first('number')
+  const recent = sql(attempts).where('started_at', '>=', startedBefore).first('number')
   return (await recent.options({ query_timeout: MAX_READ_MS })) === undefined
 }
 
-export async function prepareDeliveries({ sql }: Trx, week: Week): Promise<boolean> {
-  if (!(await areFinished(sql, week))) return false
-  const attempt = sql('attempts')
-    .where('delivery_id', '>=', week.from)
-    .where('delivery_id', '<', week.until)
-  if ((await attempt.first('number')) !== undefined) return false
+/** Events with their deliveries and attempts. An event without deliveries would look like a missed event, and be
+ *  sent again. */
+export async function prepareEvents({ sql }: Trx, week: OutdatedWeek): Promise<boolean> {
+  const { from, until, partitions } = week
+  if (!(await isWhole(sql, week))) return false
   const deletions = await findAccountDeletions(sql)
-  const counts = await countRows(sql, 'deliveries', week)
-  // A retry may schedule an attempt meanwhile.
-  await sql.raw('lock table deliveries in access exclusive mode')
-  if (!(await areFinished(sql, week))) return false
+  const counts = await countRows(sql, week)
+  // In the order in which changes lock the tables. A retry may have scheduled an attempt meanwhile.
+  const tables = (['events', 'deliveries', 'attempts'] as const).filter(
+    (table) => partitions[table],
+  )
+  await sql.raw(
+    `lock table ${tables.map((table) => `only ${table}`).join(', ')} in access exclusive mode`,
+  )
+  if (!(await isWhole(sql, week))) return false
   // Only the deletion of an account can have removed rows that are counted here.
   const { total, completed } = await findAccountDeletions(sql)
   if (total !== completed || total !== deletions.completed) return false
-  await subtractCounts(sql, 'deliveries', counts)
+  await subtractCounts(sql, counts)
+  await sql('deliveries')
+    .whereRaw('(id < ? or id >= ?)', [from, until])
+    .where('event_id', '>=', from)
+    .where('event_id', '<', until)
+    .update({ event_id: null })
+  return true
+}
+
+/** The week is finished, and no other partition has rows of it. Those are removed in batches, a week later. */
+async function isWhole(sql: Sql, week: OutdatedWeek): Promise<boolean> {
+  if (!(await areFinished(sql, week))) return false
+  for (const [table, column] of [
+    ['attempts', 'delivery_id'],
+    ['deliveries', 'id'],
+    ['events', 'id'],
+  ] as const) {
+    if (week.partitions[table]) continue
+    const rows = sql(table).where(column, '>=', week.from).where(column, '<', week.until)
+    if ((await rows.first(column)) !== undefined) return false
+  }
   return true
 }
 
@@ -146,40 +189,30 @@ async function findAccountDeletions(sql: Sql): Promise<{ total: number; complete
   return { total: Number(found?.total), completed: Number(found?.completed) }
 }
 
-/** The rows of a week by account and counted value, as JSON. */
-async function countRows(sql: Sql, table: WeeklyTable, { name }: Week): Promise<string> {
-  // Reads all rows anyway, but the connection prefers an index.
-  await sql.raw('set local enable_seqscan = on')
+/** The rows of a week by account, list and counted value, as JSON. Indexes have all of it. */
+async function countRows(sql: Sql, { partitions }: OutdatedWeek): Promise<string> {
+  const { deliveries, events } = partitions
+  const counted = [
+    deliveries &&
+      `select account_id, 'deliveries' as list, cast(webhook_id as text) as value, records
+       from (select webhook_id, count(*) as records from ${deliveries} group by 1) as counted
+       join webhooks on webhooks.id = webhook_id`,
+    events &&
+      `select account_id, 'events', event_type, count(*) from ${events} group by account_id, event_type`,
+  ].filter(Boolean)
   const { rows } = await sql
     .raw(
-      `select cast(json_agg(counted) as text) as counts from (
-         select account_id, cast(${countedColumns[table]} as text) as value, count(*) as records
-         from ${name} group by 1, 2) as counted`,
+      `select cast(json_agg(counts) as text) as counts from (${counted.join(' union all ')}) as counts`,
     )
     .options({ query_timeout: MAX_READ_MS })
-  await sql.raw('set local enable_seqscan = off')
   return rows[0].counts ?? '[]'
 }
 
-async function subtractCounts(sql: Sql, table: WeeklyTable, counts: string): Promise<void> {
-  const input = jsonRows('postgres', { account_id: 'uuid', value: 'text', records: 'bigint' })
+async function subtractCounts(sql: Sql, counts: string): Promise<void> {
+  const types = { account_id: 'uuid', list: 'text', value: 'text', records: 'bigint' }
   await sql.raw(
     `insert into record_counts (account_id, list, value, records, version)
-     select account_id, ?, value, -records, floor(random() * 2147483648) from ${input}`,
-    [table, counts],
+     select account_id, list, value, -records, floor(random() * 2147483648) from ${jsonRows('postgres', types)}`,
+    [counts],
   )
-}
-
-/** Removes the events from the counts, and from deliveries that were created later. */
-export async function prepareEvents({ sql }: Trx, week: Week): Promise<boolean> {
-  if (!(await areFinished(sql, week))) return false
-  const delivery = sql('deliveries').where('id', '>=', week.from).where('id', '<', week.until)
-  if ((await delivery.first('id')) !== undefined) return false
-  await sql('deliveries')
-    .where('event_id', '>=', week.from)
-    .where('event_id', '<', week.until)
-    .update({ event_id: null })
-  await sql.raw(`lock table ${week.name} in share mode`)
-  await subtractCounts(sql, 'events', await countRows(sql, 'events', week))
-  return true
 }

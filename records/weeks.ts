@@ -66,6 +66,8 @@ const startOfWeek = (epochMs: number): number => epochMs - ((epochMs - FIRST_MON
 const LOCK_WAIT_MS = 20
 const LOCK_TRIES = 50
 const LOCK_RETRY_MS = 200
+/** How long a machine that fails between two statements keeps the table locked. */
+const MAX_IDLE_MS = 2_000
 
 /** Repeats a transaction that begins with `waitBriefly`. Undefined: the table was always in use. */
 export async function withBriefLocks<T>(run: () => Promise<T>): Promise<T | undefined> {
@@ -80,7 +82,9 @@ export async function withBriefLocks<T>(run: () => Promise<T>): Promise<T | unde
 }
 
 export async function waitBriefly({ sql }: Pick<Trx, 'sql'>): Promise<void> {
-  await sql.raw(`set local lock_timeout = ${LOCK_WAIT_MS}`)
+  await sql.raw(
+    `set local lock_timeout = ${LOCK_WAIT_MS}; set local idle_in_transaction_session_timeout = ${MAX_IDLE_MS}`,
+  )
 }
 
 /** Creates the partitions of the present week and of the `WEEKS_AHEAD` weeks after it, unless the table is not

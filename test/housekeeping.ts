@@ -8,7 +8,7 @@ import type { TestApp } from './helpers.ts'
 /** Runs the removal rules of one schedule once. Returns the number of removed rows by table. With
  *  `isInDoubt`, runs them as the service does while its clock is in doubt. */
 export async function runHousekeeping(
-  { db, config }: TestApp,
+  { db, config }: Pick<TestApp, 'db' | 'config'>,
   every: RemovalRule['every'],
   { now = () => new Date(), isInDoubt = false }: { now?: () => Date; isInDoubt?: boolean } = {},
 ): Promise<Record<string, number>> {

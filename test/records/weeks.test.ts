@@ -1,5 +1,4 @@
 /** Tables of PostgreSQL in partitions of a week: "muster migrate --weekly", and what retention drops. */
-import { randomUUID } from 'node:crypto'
 import { v7 as uuidv7 } from 'uuid'
 import { describe, expect, inject, test } from 'vitest'
 import { findSchemaDifference } from '../../records/database/schema-difference.ts'
@@ -13,7 +12,8 @@ import {
 import { startApp, type TestApp, until } from '../helpers.ts'
 import { runHousekeeping } from '../housekeeping.ts'
 import { startReceiver } from '../receiver.ts'
-import { newTenant, type Tenant } from '../webhooks/harness.ts'
+import { newTenant } from '../webhooks/harness.ts'
+import { insertEvent } from './old-events.ts'
 import { readBothCounts } from './record-counts.ts'
 
 const DAY_MS = 86_400_000
@@ -28,61 +28,6 @@ async function createAll(db: TestApp['db'], now: number): Promise<void> {
 
 const weekNames = async ({ db }: TestApp, table: WeeklyTable): Promise<string[]> =>
   (await listWeeks(db.read, table)).map(({ name }) => name)
-
-interface StoredEvent {
-  deliveredAt?: number
-  state?: string
-  nextAttemptAt?: number
-  attemptedAt?: number
-}
-
-/** An event of the time `createdAt` with a delivery and an attempt. Returns the ID of the delivery. */
-async function insertEvent(
-  tenant: Tenant,
-  createdAt: number,
-  {
-    deliveredAt = createdAt,
-    state = 'delivered',
-    nextAttemptAt,
-    attemptedAt = deliveredAt,
-  }: StoredEvent = {},
-): Promise<string> {
-  const [known] = await tenant.scope.rows('webhooks').pluck('id')
-  const webhook_id = known ?? (await tenant.subscribe('http://127.0.0.1:1/'))
-  const event_id = uuidv7({ msecs: createdAt })
-  const id = uuidv7({ msecs: deliveredAt })
-  await tenant.write(async (scope) => {
-    await scope.insert('events', {
-      id: event_id,
-      event_type: 'task.created',
-      resource_type: 'task',
-      resource_id: randomUUID(),
-      data: '[]',
-      created_at: createdAt,
-    })
-    await scope.insert('deliveries', {
-      id,
-      webhook_id,
-      event_id,
-      event_type: 'task.created',
-      body: Buffer.from('{}'),
-      state,
-      attempts: 1,
-      next_attempt_at: nextAttemptAt ?? null,
-      created_at: deliveredAt,
-      updated_at: deliveredAt,
-    })
-    await scope.insert('attempts', {
-      delivery_id: id,
-      number: 1,
-      trigger: 'schedule',
-      started_at: attemptedAt,
-      duration_ms: 1,
-      outcome: 'http_error',
-    })
-  })
-  return id
-}
 
 describe.runIf(inject('database') === 'postgres')('weeks', () => {
   test('splitting tables while a service runs: its schema fits, nothing is lost, and the counts are right', async () => {
