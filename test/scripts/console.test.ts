@@ -75,7 +75,9 @@ function toFormBody(fields: Values): URLSearchParams {
 test('a resource of docs/new-resource.md is in the navigation, and its list is empty', async () => {
   const page = await pages.get('/records/venues')
   expect(page).toContain('href="/console/records/venues" aria-current="page"')
-  expect(mainText(page)).toMatch(/^ ?Venues Where things take place\. .* No venues yet Create the first one here/)
+  expect(mainText(page)).toMatch(
+    /^ ?Venues Where things take place\. .* No venues yet Create the first one here/,
+  )
 })
 
 test('a record of the resource is created, edited and listed', async () => {
