@@ -87,7 +87,7 @@ export async function listLastAttempts(
 
 export type AttemptSummary = Pick<
   RecordedAttempt,
-  'deliveryId' | 'number' | 'trigger' | 'durationMs' | 'outcome' | 'status' | 'error'
+  'deliveryId' | 'number' | 'trigger' | 'startedAt' | 'durationMs' | 'outcome' | 'status' | 'error'
 >
 
 /** The last `limit` attempts of each delivery, sorted by delivery and number. */
@@ -107,14 +107,22 @@ export async function listAttemptSummaries(
     .whereRaw('attempts.number > deliveries.attempts - ?', [limit])
     .orderBy(['attempts.delivery_id', 'attempts.number'])
     .select(
-      ['delivery_id', 'number', 'trigger', 'duration_ms', 'outcome', 'status', 'error'].map(
-        (column) => `attempts.${column}`,
-      ),
+      [
+        'delivery_id',
+        'number',
+        'trigger',
+        'started_at',
+        'duration_ms',
+        'outcome',
+        'status',
+        'error',
+      ].map((column) => `attempts.${column}`),
     )
   return rows.map((row) => ({
     deliveryId: row.delivery_id,
     number: row.number,
     trigger: row.trigger,
+    startedAt: row.started_at,
     durationMs: row.duration_ms,
     outcome: row.outcome,
     status: row.status,

@@ -1,4 +1,6 @@
+import type { Knex } from 'knex'
 import type { Scope } from './database/scope.ts'
+import { inBatches } from './database/statements.ts'
 import {
   DELIVERY_COLUMNS,
   type Delivery,
@@ -10,7 +12,8 @@ import {
 import { lowestIdAt } from './ids.ts'
 
 export interface DeliverySearch {
-  webhookId: string
+  /** At least one. */
+  webhookIds: string[]
   state?: DeliveryState
   eventType?: string
   /** The ID of the delivery or of its event. */
@@ -42,47 +45,74 @@ const MAX_ROWS_READ = 10_000
  *  the disk. */
 const MAX_UNDELIVERED_ROWS_READ = 2_000
 
-/** A page of a webhook's deliveries. Takes as long with a million deliveries as with ten
- *  thousand. */
+/** A page of the deliveries of webhooks. Takes as long with a million deliveries as with ten thousand: an
+ *  index has those of a webhook in the order of IDs, so this reads as many of each as may be on the page. */
 export async function searchDeliveries(
   scope: Scope,
   search: DeliverySearch,
 ): Promise<FoundDeliveries> {
-  const { state, eventType, bulkJobId, newerThan, limit } = search
+  const { webhookIds, state, eventType, bulkJobId, newerThan, limit } = search
   const direction = newerThan === undefined ? 'desc' : 'asc'
   const maxRowsRead =
     state === undefined || state === 'delivered' ? MAX_ROWS_READ : MAX_UNDELIVERED_ROWS_READ
   const filtersWithoutIndex =
     state === 'delivered' || eventType !== undefined || bulkJobId !== undefined
-  const inRange = searchRange(scope, search).orderBy('deliveries.id', direction)
-  const query = filtersWithoutIndex
-    ? scope
-        .sql(inRange.clone().select(DELIVERY_COLUMNS).limit(maxRowsRead).as('deliveries'))
-        .orderBy('deliveries.id', direction)
-    : inRange.clone()
+  const rowsOfEach = filtersWithoutIndex ? Math.ceil(maxRowsRead / webhookIds.length) : limit + 1
+  const ranges = webhookIds.map((id) =>
+    searchRange(scope, search, id).orderBy('deliveries.id', direction),
+  )
+  const read = ranges.map((range) => range.clone().select(DELIVERY_COLUMNS).limit(rowsOfEach))
+  const query = scope.sql(unionAll(scope, read).as('deliveries'))
   if (state === 'delivered') query.where('deliveries.state', state)
   if (eventType !== undefined) query.where('deliveries.event_type', eventType)
   if (bulkJobId !== undefined) query.where('deliveries.bulk_job_id', bulkJobId)
-  const rows = ((await query.select(DELIVERY_COLUMNS).limit(limit + 1)) as DeliveryRow[]).map(
-    deliveryFromRow,
-  )
-  const deliveries = rows.slice(0, limit)
+  const rows: DeliveryRow[] = await query.orderBy('deliveries.id', direction).limit(limit + 1)
+  const mayBeIncomplete = filtersWithoutIndex && (rows.length <= limit || ranges.length > 1)
+  const end = mayBeIncomplete ? await findEnd(scope, ranges, rowsOfEach, direction) : undefined
+  const isComplete = ({ id }: DeliveryRow): boolean =>
+    end === undefined || (direction === 'desc' ? id >= end : id <= end)
+  const complete = rows.filter(isComplete).map(deliveryFromRow)
+  const deliveries = complete.slice(0, limit)
   const page = direction === 'desc' ? deliveries : deliveries.toReversed()
-  if (rows.length > limit)
+  if (complete.length > limit)
     return { deliveries: page, nextFrom: deliveries.at(-1)?.id ?? null, isCutShort: false }
-  if (!filtersWithoutIndex) return { deliveries: page, nextFrom: null, isCutShort: false }
-  // Undefined: the range has fewer rows than the search may read.
-  const last: { id: string } | undefined = await inRange
-    .offset(maxRowsRead - 1)
-    .first('deliveries.id')
-  return { deliveries: page, nextFrom: last?.id ?? null, isCutShort: last !== undefined }
+  return { deliveries: page, nextFrom: end ?? null, isCutShort: end !== undefined }
+}
+
+/** The ID up to which the rows of all webhooks were read. Undefined: there are no others. */
+async function findEnd(
+  scope: Scope,
+  ranges: Knex.QueryBuilder[],
+  rowsOfEach: number,
+  direction: 'asc' | 'desc',
+): Promise<string | undefined> {
+  const lastRows = ranges.map((range) => range.clone().select('deliveries.id').limit(1))
+  const ends: { id: string }[] = await unionAll(
+    scope,
+    lastRows.map((last) => last.offset(rowsOfEach - 1)),
+  )
+  const ids = ends.map(({ id }) => id).toSorted()
+  return direction === 'desc' ? ids.at(-1) : ids[0]
+}
+
+/** SQLite accepts 500 parts in a union. */
+const MAX_PARTS = 400
+
+function unionAll(scope: Scope, queries: Knex.QueryBuilder[]): Knex.QueryBuilder {
+  const parts =
+    queries.length > MAX_PARTS
+      ? inBatches(queries, MAX_PARTS).map((some) => unionAll(scope, some))
+      : queries
+  const [first, ...others] = parts.map((part) => scope.sql(part.as('part')))
+  return (first as Knex.QueryBuilder).unionAll(others)
 }
 
 /** The conditions that indexes serve. */
 function searchRange(
   scope: Scope,
-  { webhookId, state, id, since, until, olderThan, newerThan }: DeliverySearch,
-): ReturnType<Scope['rows']> {
+  { state, id, since, until, olderThan, newerThan }: DeliverySearch,
+  webhookId: string,
+): Knex.QueryBuilder {
   const range = scope.rows('deliveries').where('deliveries.webhook_id', webhookId)
   if (state !== undefined && state !== 'delivered')
     range.whereRaw(undeliveredCondition(scope, state))

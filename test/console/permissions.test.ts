@@ -66,6 +66,7 @@ function isPermittedBySpecification(
       return true
     case 'requests':
     case 'requests.csv':
+    case 'deliveries':
       return isAdmin
     case 'events':
       return isGet ? isAdmin : manages('webhooks')

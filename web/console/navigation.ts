@@ -53,6 +53,7 @@ function developerItems(user: User, troubledWebhookCount: number): NavigationIte
   return [
     { label: 'API requests', to: '/requests', icon: 'requests' },
     { label: 'Events', to: '/events', icon: 'events' },
+    { label: 'Deliveries', to: '/deliveries', icon: 'send' },
     { label: 'Webhooks', to: '/webhooks', icon: 'webhook', badge },
     { label: 'API keys', to: '/api-keys', icon: 'key' },
     documentation,

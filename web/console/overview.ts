@@ -116,11 +116,11 @@ function webhookStats(rows: WebhookRow[]): Stat[] {
   const attempts = succeeded + sum(hours.map((hour) => hour.failed))
   const undelivered = rows.map(({ health }) => health.undelivered)
   const waiting = sum(undelivered.map(({ pending, retrying }) => pending + retrying))
-  const failing = rows.filter(({ health }) => health.undelivered.failed > 0)
-  const failed = sum(failing.map(({ health }) => health.undelivered.failed))
+  const failed = sum(undelivered.map((one) => one.failed))
   // `+` if the count of one webhook has stopped at its limit.
   const orMore = (read: (one: Undelivered) => number): string =>
     undelivered.some((one) => read(one) >= one.countedUpTo) ? '+' : ''
+  const failedText = `${count(failed)}${orMore((one) => one.failed)}`
   return [
     {
       label: 'Webhook attempts',
@@ -130,19 +130,11 @@ function webhookStats(rows: WebhookRow[]): Stat[] {
     },
     {
       label: 'Failed deliveries',
-      value: failedLink(failing, `${count(failed)}${orMore((one) => one.failed)}`),
+      value: failed > 0 ? html`<a href="/console/deliveries">${failedText}</a>` : failedText,
       note:
         waiting > 0 && `${count(waiting)}${orMore((one) => one.pending + one.retrying)} waiting`,
     },
   ]
-}
-
-/** Leads to the deliveries of the only failing webhook, or to the list of all webhooks, which links
- *  to those of each. */
-function failedLink([first, ...others]: WebhookRow[], text: string): Content {
-  if (!first) return text
-  const to = others.length === 0 ? `/webhooks/${first.webhook.id}?state=failed` : '/webhooks'
-  return html`<a href="/console${to}">${text}</a>`
 }
 
 function sumHours(rows: WebhookRow[]): WebhookHealth['hours'] {

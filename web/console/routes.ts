@@ -20,6 +20,7 @@ import { requestsRoutes } from './requests/requests.ts'
 import { searchRoutes } from './search/search.ts'
 import { bulkJobRoutes } from './webhooks/bulk-jobs.ts'
 import { bulkStartRoutes } from './webhooks/bulk-start.ts'
+import { deliveriesRoutes } from './webhooks/deliveries.ts'
 import { deliveryRoutes } from './webhooks/delivery.ts'
 import { webhookEditRoutes } from './webhooks/edit.ts'
 import { webhookLogRoutes } from './webhooks/log.ts'
@@ -48,6 +49,7 @@ export const routes: Route[] = [
   ...webhookSettingsRoutes,
   ...webhookSecretRoutes,
   ...notificationRoutes,
+  ...deliveriesRoutes,
   ...deliveryRoutes,
   ...peopleRoutes,
   // Before the routes of one user, which would take `invite` for the ID of a user.

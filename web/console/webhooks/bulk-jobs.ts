@@ -28,7 +28,7 @@ import {
   redirect,
   type Visit,
 } from '../page.ts'
-import { parseId, toListPage } from '../query.ts'
+import { parseId, toListPage, withQuery } from '../query.ts'
 import { readOnlyNote } from '../read-only-note.ts'
 import {
   actionForm,
@@ -49,7 +49,6 @@ import {
 } from '../ui.ts'
 import { BULK_KINDS, BULK_STATES, roughDuration } from './bulk-kinds.ts'
 import { limitedCount } from './health.ts'
-import { logPath } from './log-query.ts'
 
 export const bulkJobRoutes: Route[] = [
   getFromStandby('/webhooks/jobs', isOwnerOrAdmin, jobsPage),
@@ -185,8 +184,10 @@ function laterText({ done }: BulkJob, { delivered, failed, waiting }: BulkResult
 function jobResult({ id, webhookId, done }: BulkJob, result: BulkResult): Html {
   const { delivered, failed, waiting } = result
   const others = done - delivered - failed - waiting
+  const listPath = (state: DeliveryState): string =>
+    withQuery(`/webhooks/${webhookId}`, { job: id, state })
   const show = (state: DeliveryState): Content =>
-    webhookId !== null && html`<a href="/console${logPath(webhookId, { job: id, state })}">Show</a>`
+    webhookId !== null && html`<a href="/console${listPath(state)}">Show</a>`
   return html`
     ${stats([
       { label: 'Delivered', value: count(delivered), note: delivered > 0 && show('delivered') },

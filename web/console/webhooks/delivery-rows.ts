@@ -2,7 +2,7 @@
 import type { Outcome } from '../../../records/attempt.ts'
 import { type AttemptSummary, listAttemptSummaries } from '../../../records/attempts.ts'
 import type { Delivery, DeliveryState } from '../../../records/deliveries.ts'
-import type { Webhook } from '../../../records/webhooks.ts'
+import { type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { expandableRow, type RowView, rowToggle } from '../expandable-row.ts'
 import { counted, duration } from '../format.ts'
@@ -18,6 +18,7 @@ import {
   type Tone,
   tableFrame,
   timeElement,
+  twoLines,
 } from '../ui.ts'
 
 export const DELIVERY_STATES: Record<DeliveryState, { label: string; tone: Tone }> = {
@@ -33,6 +34,7 @@ export function deliveryPath({ webhookId, id }: Pick<Delivery, 'webhookId' | 'id
 
 interface LogRow {
   delivery: Delivery
+  webhook: Webhook
   /** The last attempts, oldest first. */
   attempts: AttemptSummary[]
   view: RowView
@@ -59,27 +61,27 @@ const COLUMNS = [
   'State',
   'Event',
   'ID',
-  'Response',
+  'Last attempt',
   numberColumn('Duration'),
   'Attempts',
   'Created',
   { label: 'Actions', isHidden: true },
 ]
 
-export function deliveriesTable(visit: Visit, webhook: Webhook, rows: LogRow[]): Html {
-  const bodies = rows.map((row) => deliveryRow(visit, webhook, row))
+export function deliveriesTable(visit: Visit, rows: LogRow[]): Html {
+  const bodies = rows.map((row) => deliveryRow(visit, row))
   return tableFrame('Deliveries', COLUMNS, bodies, 'log')
 }
 
-function deliveryRow(visit: Visit, webhook: Webhook, row: LogRow): Html {
-  const { delivery, attempts, view, detail } = row
+function deliveryRow(visit: Visit, row: LogRow): Html {
+  const { delivery, webhook, attempts, view, detail } = row
   const { id, state, createdAt } = delivery
   const last = attempts.at(-1)
   const cells = [
     pill(DELIVERY_STATES[state].tone, DELIVERY_STATES[state].label),
     eventCell(row),
     copyableShortId(id),
-    last && attemptResult(last),
+    last && twoLines(attemptResult(last), timeElement(last.startedAt, visit.now)),
     last && duration(last.durationMs),
     attemptDots(delivery, attempts),
     html`<span class="nowrap">${timeElement(createdAt, visit.now)}</span>`,
@@ -106,10 +108,13 @@ export function attemptResult({
   return html`<span class="tone bad nowrap">${NO_RESPONSE[outcome]}</span>`
 }
 
-function eventCell({ delivery, view }: LogRow): Html {
+/** CSS hides the second line of cells in the list of the deliveries of one webhook. */
+function eventCell({ delivery, webhook, view }: LogRow): Html {
   const rowId = `delivery-${delivery.id}`
   const to = deliveryPath(delivery)
-  return rowToggle({ rowId, to, view, className: 'event-type' }, delivery.eventType)
+  const event = rowToggle({ rowId, to, view, className: 'event-type' }, delivery.eventType)
+  const link = html`<a href="/console/webhooks/${webhook.id}"><bdi>${webhookName(webhook)}</bdi></a>`
+  return twoLines(event, [link, !webhook.enabled && ', disabled'])
 }
 
 export function attemptDots(delivery: Delivery, attempts: AttemptSummary[]): Html {

@@ -77,7 +77,7 @@ async function rowOfLog(
 ): Promise<Html> {
   const [row] = await withAttempts(visit, [delivery])
   const detail = view === 'open' ? await deliveryDetail(visit, webhook, delivery) : undefined
-  return card('', row && deliveriesTable(visit, webhook, [{ ...row, view, detail }]))
+  return card('', row && deliveriesTable(visit, [{ ...row, webhook, view, detail }]))
 }
 
 const NOTICES: Record<DeliveryCommand, string> = {

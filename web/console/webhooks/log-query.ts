@@ -1,26 +1,42 @@
 /** The filters and the page of a delivery log, as written in its URL. */
 import { eventTypes, operationalTypes } from '../../../generated/events.ts'
-import { deliveryStates, TEST_EVENT } from '../../../records/deliveries.ts'
+import { type DeliveryState, deliveryStates, TEST_EVENT } from '../../../records/deliveries.ts'
 import type { DeliverySearch } from '../../../records/delivery-search.ts'
+import type { Webhook } from '../../../records/webhooks.ts'
 import { DATE_TIME_ERROR, parseDateTimeInput } from '../../shared/date-time-input.ts'
 import type { Choice, Errors } from '../form-fields.ts'
-import { parseId, withQuery } from '../query.ts'
+import { parseId } from '../query.ts'
 
 const PAGE_SIZE = 25
 
+/** A list of deliveries: of one webhook, or of all. */
+export interface Log {
+  /** Below /console. */
+  path: string
+  /** All whose deliveries it lists. */
+  webhooks: Webhook[]
+  /** Its tabs. Without a choice, it shows the first one. */
+  tabs: readonly Tab[]
+  /** Whether each row names its webhook. */
+  namesWebhooks: boolean
+}
+
+type Tab = DeliveryState | 'all'
+
 export interface LogQuery {
-  search: Omit<DeliverySearch, 'webhookId'>
+  search: DeliverySearch
+  tab: Tab
   /** The filters that are set, as typed. */
   input: Record<string, string>
   isFirstPage: boolean
   errors: Errors
 }
 
-const FILTERS = ['state', 'type', 'since', 'until', 'id', 'job']
+const FILTERS = ['state', 'webhook', 'type', 'since', 'until', 'id', 'job']
 export const loggedTypes = [...Object.keys({ ...eventTypes, ...operationalTypes }), TEST_EVENT]
 export const typeChoices: Choice[] = loggedTypes.map((type) => ({ value: type, label: type }))
 
-export function readLogQuery(query: URLSearchParams): LogQuery {
+export function readLogQuery({ webhooks, tabs }: Log, query: URLSearchParams): LogQuery {
   const input = Object.fromEntries(
     FILTERS.map((name) => [name, query.get(name)?.trim() ?? '']).filter(
       ([, value]) => value !== '',
@@ -30,8 +46,11 @@ export function readLogQuery(query: URLSearchParams): LogQuery {
   const olderThan = parseId(query.get('before'))
   const newerThan = olderThan === undefined ? parseId(query.get('after')) : undefined
 
-  const state = deliveryStates.find((known) => known === input.state)
-  if (input.state && !state) errors.state = ['Choose a state from the list.']
+  const tab = tabs.find((known) => known === (input.state ?? tabs[0]))
+  if (!tab) errors.state = ['Choose a state from the list.']
+  const ids = webhooks.map(({ id }) => id)
+  const webhookIds = input.webhook ? ids.filter((id) => id === input.webhook) : ids
+  if (webhookIds.length === 0) errors.webhook = ['Choose a webhook from the list.']
   const eventType = loggedTypes.find((known) => known === input.type)
   if (input.type && !eventType) errors.type = ['Choose an event from the list.']
   const id = parseId(input.id)
@@ -42,9 +61,11 @@ export function readLogQuery(query: URLSearchParams): LogQuery {
 
   return {
     search: {
-      ...{ state, eventType, id, bulkJobId, since, until },
+      ...{ webhookIds, eventType, id, bulkJobId, since, until },
       ...{ olderThan, newerThan, limit: PAGE_SIZE },
+      state: tab === 'all' ? undefined : tab,
     },
+    tab: tab ?? 'all',
     input,
     isFirstPage: olderThan === undefined && newerThan === undefined,
     errors,
@@ -70,12 +91,9 @@ export function readPeriod(input: { since?: string; until?: string }, errors: Er
   return { since, until }
 }
 
-/** The path of the log, relative to /console, with some filters changed. An empty value removes a
- *  filter. */
-export function logPath(
-  webhookId: string,
-  input: Record<string, string>,
-  change: Record<string, string> = {},
-): string {
-  return withQuery(`/webhooks/${webhookId}`, { ...input, ...change })
-}
+export const logOfWebhook = (webhook: Webhook): Log => ({
+  path: `/webhooks/${webhook.id}`,
+  webhooks: [webhook],
+  tabs: ['all', ...deliveryStates],
+  namesWebhooks: false,
+})
