@@ -182,7 +182,7 @@ it.runIf(inject('database') === 'postgres')(
 
 // The browser is the subject, not the database.
 describe.runIf(inject('database') === 'sqlite').each(SCREENS)('at $viewport.width px', (screen) => {
-  it('leads from the overview to the failed deliveries, and retries one in its row', async () => {
+  it('leads from the overview to the failed deliveries, and one announcement says how a retry ended', async () => {
     // The body of the stored delivery is no event.
     await using receiver = await startReceiver({ answers: [500, 204], validate: false })
     const admin = await newWebhookAdmin(app)
@@ -197,9 +197,14 @@ describe.runIf(inject('database') === 'sqlite').each(SCREENS)('at $viewport.widt
     const row = page.locator('.log tbody')
     await row.getByRole('link', { name: '127.0.0.1' }).waitFor()
     await assertReadable(page, 'the list of deliveries')
+    const announced = page.locator('#toast .toast > p')
     await row.getByRole('button', { name: 'Retry' }).press('Enter')
-    await page.getByText('Retrying now.').waitFor()
-    await row.getByRole('img', { name: '1 attempt' }).waitFor()
+    await announced.getByText('Attempt 1 failed. The endpoint responded with status 500.').waitFor()
+    expect(await announced.allTextContents()).toHaveLength(1)
+    await row.getByRole('link', { name: 'task.created' }).press('Enter')
+    await row.getByText('The manual attempt failed.').waitFor()
+    await row.getByRole('button', { name: 'Retry' }).press('Enter')
+    await announced.getByText('Attempt 2 succeeded.').waitFor()
     expect(troubles).toEqual([])
   })
 })

@@ -22,6 +22,24 @@ export function closeAnnouncement() {
   region().replaceChildren()
 }
 
+let awaited
+
+/** An action on an element is announced. The result, which the element gets when it reloads, replaces
+ *  this announcement. `earlier` is the result before the action. */
+export function awaitResult(id, earlier) {
+  awaited = { id, earlier }
+  announceResult()
+}
+
+function announceResult() {
+  const { result, tone } = document.getElementById(awaited?.id)?.dataset ?? {}
+  if (!result || result === awaited.earlier) return
+  awaited = undefined
+  announce(tone, result)
+}
+
+document.addEventListener('htmx:after:swap', announceResult)
+
 function region() {
   return document.getElementById('toast')
 }

@@ -1,6 +1,6 @@
 /** Sends forms that change something. If a request fails, the page and its input stay, and the user
  *  learns whether the change may have been made. Without JavaScript, the browser sends the forms. */
-import { announce, closeAnnouncement } from './announce.js'
+import { announce, awaitResult, closeAnnouncement } from './announce.js'
 import { closeLists } from './combobox.js'
 
 const TIMEOUT_MS = 60_000
@@ -97,6 +97,7 @@ function show(form, page) {
   // Open lists would cover the errors.
   closeLists()
   if (notice) announce(notice.classList.contains('bad') ? 'bad' : 'ok', notice.textContent)
+  awaitResult(id, before?.dataset.result)
 }
 
 /** The first field with an error, or the first control that the user can use next. */

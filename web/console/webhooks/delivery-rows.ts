@@ -87,8 +87,17 @@ function deliveryRow(visit: Visit, row: LogRow): Html {
     html`<span class="nowrap">${timeElement(createdAt, visit.now)}</span>`,
     html`<div class="row-actions">${deliveryAction(visit, webhook, row)}</div>`,
   ]
-  const reloadAttributes = reloadRow(visit, row)
+  const reloadAttributes = [reloadRow(visit, row), resultAttributes(last)]
   return expandableRow(COLUMNS, { id: `delivery-${id}`, view, cells, detail, reloadAttributes })
+}
+
+/** What client/announce.js announces at the end of an attempt that the user has started. */
+export function resultAttributes(last: AttemptSummary | undefined): Content {
+  if (!last) return false
+  const { number, outcome, error } = last
+  return outcome === 'success'
+    ? html` data-tone="ok" data-result="Attempt ${number} succeeded."`
+    : html` data-tone="bad" data-result="Attempt ${number} failed. ${error}"`
 }
 
 const NO_RESPONSE: Record<Exclude<Outcome, 'success' | 'http_error'>, string> = {

@@ -24,6 +24,7 @@ import {
   deliveryAction,
   deliveryPath,
   reloadRow,
+  resultAttributes,
   withAttempts,
 } from './delivery-rows.ts'
 import { loadWebhook, webhookCrumbs } from './webhook.ts'
@@ -64,7 +65,9 @@ async function deliveryPage(visit: Visit): Promise<ConsolePage> {
 async function wholeDelivery(visit: Visit, webhook: Webhook, delivery: Delivery): Promise<Html> {
   const row = { delivery, view: 'alone' } as const
   const action = deliveryAction(visit, webhook, row)
-  return html`<div id="delivery-${delivery.id}"${reloadRow(visit, row)}>
+  const [summary] = await withAttempts(visit, [delivery])
+  const attributes = [reloadRow(visit, row), resultAttributes(summary?.attempts.at(-1))]
+  return html`<div id="delivery-${delivery.id}"${attributes}>
     ${await deliveryCards(visit, webhook, delivery, action)}
   </div>`
 }
