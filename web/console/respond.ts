@@ -77,12 +77,12 @@ async function sendPage(
 
 /** The parts of a page in which its reloads replace elements. */
 async function reloadedParts(
-  { lead, body }: ConsolePage,
+  { lead, actions, body }: ConsolePage,
   db: Db,
   visitor: SignedIn,
 ): Promise<Buffer> {
   const badge = badgeElement(troubledWebhooks(await countTroubled(db, visitor)))
-  return Buffer.from(html`${badge}${lead}${body}`.text)
+  return Buffer.from(html`${badge}${lead}${actions}${body}`.text)
 }
 
 /** False if the database cannot be reached: the page is an error page anyway. */

@@ -2,6 +2,7 @@
 import { type Resource, resources } from '../../../generated/resources.ts'
 import type { AuditEntry } from '../../../records/audit-log.ts'
 import { listTrail } from '../../../records/trail.ts'
+import type { User } from '../../../records/users.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { capital, count } from '../format.ts'
@@ -72,6 +73,7 @@ export async function recordPage(
 }
 
 const STATUS_ID = 'record-status'
+const FILE_ID = 'record-file'
 
 function statusInHead(
   { now }: Visit,
@@ -84,18 +86,30 @@ function statusInHead(
 }
 
 function recordActions(
-  { user }: Visit,
+  { user, now }: Visit,
   resource: Resource,
   item: Item,
   known: KnownRecords,
 ): Content {
   return [
+    resource.operations.file !== null &&
+      html`<span class="actions" id="${FILE_ID}">${fileLinks(user, resource, item, now)}</span>`,
     statusButtons(user, resource, item, recordTitle(resource, item, known)),
     canPerform(user, resource, 'update') &&
       buttonLink(resourcePath(resource, item.id, 'edit'), 'Edit'),
     canPerform(user, resource, 'delete') &&
       canViewExported(user, item) &&
       buttonLink(resourcePath(resource, item.id, 'delete'), 'Delete', 'danger'),
+  ]
+}
+
+function fileLinks(user: User, resource: Resource, item: Item, now: Date): Content {
+  if (!isFileReady(resource, item, now) || !canViewExported(user, item)) return false
+  const isTried = item.dry_run === true && canImport(user)
+  const label = 'refused_count' in item ? 'Download refused rows' : 'Download'
+  return [
+    buttonLink(resourcePath(resource, item.id, 'file'), label, isTried ? '' : 'primary'),
+    isTried && buttonLink(importRowsLink(item), 'Import the rows', 'primary'),
   ]
 }
 
@@ -123,25 +137,17 @@ async function recordCard(
           }),
       ],
     )
-  const hasFile = isFileReady(resource, item, visit.now) && canViewExported(visit.user, item)
-  const isTried = hasFile && item.dry_run === true && canImport(visit.user)
-  const fileLabel = 'refused_count' in item ? 'Download refused rows' : 'Download'
-  const links = [
-    hasFile &&
-      buttonLink(resourcePath(resource, item.id, 'file'), fileLabel, isTried ? '' : 'primary'),
-    isTried && buttonLink(importRowsLink(item), 'Import the rows', 'primary'),
-  ]
   const attributes =
     isExportRunning(resource, item) &&
     reloadEvery(
       EXPORT_REFRESH_SECONDS,
       `/console${resourcePath(resource, item.id)}`,
       'record',
-      `#${STATUS_ID}:outerMorph`,
+      [STATUS_ID, FILE_ID].map((id) => `#${id}:outerMorph`).join(),
     )
   return html`<div id="record"${attributes}>
     ${attributes ? await exportProgress(visit, item) : fileOutcome(resource, item, visit.now)}
-    ${card('Details', facts(rows), links)}
+    ${card('Details', facts(rows))}
     ${tableFields.map(([name, schema]) =>
       valuesCard(name, schema, item[name] as unknown[], context),
     )}
