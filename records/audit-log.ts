@@ -1,3 +1,4 @@
+import type { FieldChange } from './changes.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import { lowestIdAt, newId } from './ids.ts'
 import { daysBefore, type RemovalRun, removeRows } from './removal-run.ts'
@@ -33,10 +34,12 @@ export interface AuditEntry {
   /** The key of the user that made the request. Null: no request of the API. */
   apiKey: { id: string; name: string } | null
   action: string
-  /** `name` is null for records: an entry has no values of a record. */
+  /** `name` is null for records. */
   target: { type: string; id: string; name: string | null }
   /** The names of the changed fields. */
   fields: string[]
+  /** The changed fields of a record with their values, which only users may see who may view the record. */
+  changes: FieldChange[]
   details: Record<string, unknown>
   ip: string | null
   requestId: string | null
@@ -158,6 +161,7 @@ function fromRow(row: AuditRow): AuditEntry {
     action: row.action,
     target: { type: row.target_type, id: row.target_id, name: row.target_name },
     fields: Object.keys(details.changes ?? {}),
+    changes: [],
     details,
     ip: row.ip,
     requestId: row.request_id,

@@ -183,6 +183,7 @@ function fromRow(row: RecordEntryRow): AuditEntry {
     action: row.event_type,
     target: { type: row.resource_type, id: row.resource_id, name: null },
     fields: changes.map(({ field }) => field),
+    changes,
     details: {},
     ip: row.ip,
     requestId: row.request_id,

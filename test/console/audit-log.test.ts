@@ -185,7 +185,10 @@ describe('audit log', () => {
       `Created the payment <a href="/console/records/payments/${payment.id}">Ada King, €125.00</a>`,
     )
     const history = tableOf((await visits.get(`/records/participants/${id}`)).text, 'History')
-    expect(history.map(([what]) => what)).toEqual(['Updated Full name', 'Created'])
+    expect(history.map(([what]) => what)).toEqual([
+      'Updated Full name: Ada Lovelace to Ada King',
+      'Created',
+    ])
   })
 
   it('downloads of exports and refused rows by API and console, and deleted exports', async () => {

@@ -61,6 +61,29 @@ describe('the page of a record', () => {
     expect(mainText(paid.text)).not.toContain('minor')
   })
 
+  it('its history says what each field was before and after', async () => {
+    const { client, visits } = await newOwner(app)
+    const ada = await newParticipant(client)
+    const task = await newTask(client, { title: 'Call', description: 'x'.repeat(3_000) })
+    const changes = { title: 'Call back', participant_id: ada.id, description: 'Short' }
+    await expectSuccess(client.patch(`/tasks/${task.id}`, { status: 'in_progress' }))
+    await expectSuccess(client.patch(`/tasks/${task.id}`, changes))
+    const { text } = await visits.get(`/records/tasks/${task.id}`)
+    const [, history = ''] = mainText(text).split('History')
+    expect(history).toContain('Updated Status: Open to In progress')
+    expect(history).toContain('Title: Call to Call back')
+    expect(history).toContain('Participant: – to Ada Lovelace')
+    // One of its values was too large to be stored.
+    expect(history).toMatch(/Description (?!:)/)
+
+    const payment = await newPayment(client, { amount_minor: 12500, currency: 'EUR' })
+    for (const change of [{ amount_minor: 13000 }, { currency: 'JPY' }])
+      await expectSuccess(client.patch(`/payments/${payment.id}`, change))
+    const paid = mainText((await visits.get(`/records/payments/${payment.id}`)).text)
+    expect(paid).toContain('Amount: €125.00 to €130.00')
+    expect(paid).toContain('Currency: EUR to JPY')
+  })
+
   it('marks an unfinished task after it was due, in the list too', async () => {
     const { client, visits } = await newOwner(app)
     const late = await newTask(client, { due_at: '2020-01-31T12:00:00Z' })

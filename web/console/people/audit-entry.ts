@@ -152,14 +152,19 @@ export function changes(entry: AuditEntry): Content {
   const { details } = entry
   if (typeof details.changes !== 'object' || details.changes === null) return fieldLabels(entry)
   const entries = Object.entries(details.changes as Record<string, { from: unknown; to: unknown }>)
-  const arrow = [html`<span class="visually-hidden"> to </span>`, icon('arrow')]
-  const items = entries.map(
-    ([name, { from, to }]) => html`<span>
-      ${FIELD_LABELS[name] ?? label(name)}: ${valueLabel(name, from)}
-      ${arrow}<strong>${valueLabel(name, to)}</strong>
-    </span>`,
+  return entries.map(([name, { from, to }]) =>
+    changedField(FIELD_LABELS[name] ?? label(name), {
+      from: valueLabel(name, from),
+      to: valueLabel(name, to),
+    }),
   )
-  return html`<span class="changes">${items}</span>`
+}
+
+/** For example `Role: Member → Admin`, or only the label if the values are not shown. */
+export function changedField(label: string, values?: { from: Content; to: Content }): Html {
+  const arrow = [html`<span class="visually-hidden"> to </span>`, icon('arrow')]
+  const shown = values && html`: ${values.from} ${arrow}<strong>${values.to}</strong>`
+  return html`<span class="change">${label}${shown}</span>`
 }
 
 function valueLabel(name: string, value: unknown): string {

@@ -5,10 +5,10 @@ import { listTrail } from '../../../records/trail.ts'
 import type { User } from '../../../records/users.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { capital, count } from '../format.ts'
+import { absoluteTime, capital, count } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import { type ConsolePage, isOwner, isOwnerOrAdmin, type Visit } from '../page.ts'
-import { describeActor, describeChange, fieldLabels } from '../people/audit-entry.ts'
+import { changedField, describeActor, describeChange } from '../people/audit-entry.ts'
 import { buttonLink, card, empty, type Fact, facts, table, timeElement, twoLines } from '../ui.ts'
 import { shownName } from './amounts.ts'
 import { cell, fullValue, isTable, type ValueContext, valueTable } from './cells.ts'
@@ -68,7 +68,7 @@ export async function recordPage(
     body: html`
       ${await recordCard(visit, resource, item, known)}
       ${related}
-      ${await historyCard(visit, item.id)}`,
+      ${await historyCard(visit, resource, item)}`,
   }
 }
 
@@ -254,12 +254,28 @@ function eventCell({ user }: Visit, { id, action }: AuditEntry): Html {
 }
 
 /** The entries of the record in the audit log. */
-async function historyCard(visit: Visit, id: string): Promise<Html> {
-  const found = await listTrail(visit.scope, { targetId: id, limit: MAX_ENTRIES + 1 })
-  const entries = found.slice(0, MAX_ENTRIES)
-  const rows = entries.map((entry) => ({
+async function historyCard(visit: Visit, resource: Resource, item: Item): Promise<Html> {
+  const found = await listTrail(visit.scope, { targetId: item.id, limit: MAX_ENTRIES + 1 })
+  const versions = versionsOf(item, found.slice(0, MAX_ENTRIES))
+  const known = await loadReferences(
+    visit,
+    versions.flatMap(({ before, after }) => [before, after]),
+  )
+  const rows = versions.map(({ entry, before, after }) => ({
     cells: [
-      twoLines(describeChange(entry), fieldLabels(entry)),
+      twoLines(
+        describeChange(entry),
+        entry.changes.map(({ field, ...values }) => {
+          const schema = resource.record.properties?.[field] ?? {}
+          const label = fieldLabel(shownName(field, schema))
+          if (!('after' in values) || !isShort(schema)) return changedField(label)
+          const show = (version: Version): Content =>
+            typeof version[field] === 'string' && schema.format === 'date-time'
+              ? absoluteTime(Date.parse(version[field]))
+              : cell(field, schema, version[field], { now: visit.now, known, item: version })
+          return changedField(label, { from: show(before), to: show(after) })
+        }),
+      ),
       describeActor(entry),
       entry.isEvent && eventCell(visit, entry),
       timeElement(entry.createdAt, visit.now),
@@ -269,8 +285,29 @@ async function historyCard(visit: Visit, id: string): Promise<Html> {
     rows.length > 0
       ? table('History', ['What', 'Who', 'Event', 'When'], rows)
       : empty('No history', 'An entry appears here when this record changes.')
-  const allPath = `/audit-log?target=${id}`
+  const allPath = `/audit-log?target=${item.id}`
   return card('History', body, [
     isOwner(visit.user) && found.length > 0 && buttonLink(allPath, 'See all', 'quiet'),
   ])
+}
+
+type Version = Readonly<Record<string, unknown>>
+
+/** The record before and after each change. `entries` are the newest ones, newest first. */
+function versionsOf(
+  item: Item,
+  entries: AuditEntry[],
+): { entry: AuditEntry; before: Version; after: Version }[] {
+  let after: Version = item
+  return entries.map((entry) => {
+    const changed = entry.changes.map(({ field, before }) => [field, before])
+    const version = { entry, before: { ...after, ...Object.fromEntries(changed) }, after }
+    after = version.before
+    return version
+  })
+}
+
+/** Whether a cell shows the whole value, at least nearly always. */
+function isShort({ type, properties, items }: Schema): boolean {
+  return type !== 'object' && properties === undefined && items?.properties === undefined
 }
