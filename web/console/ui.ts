@@ -117,16 +117,18 @@ export function numberColumn(label: string): Column {
   return { label, isNumber: true }
 }
 
-/** A table, to be the body of a `card`. Under 640 px each row becomes a block of labelled cells. */
+/** A table, to be the body of a `card`. Under 640 px each row becomes a block of labelled cells, or of few lines
+ *  with the class `entries`: see client/media.css. */
 export function table(
   label: string,
   columns: Column[],
   rows: { id?: string; cells: Content[] }[],
+  className = '',
 ): Html {
   const body = rows.map(
     ({ id, cells }) => html`<tr${id && html` id="${id}"`}>${tableCells(columns, cells)}</tr>`,
   )
-  return tableFrame(label, columns, html`<tbody>${body}</tbody>`)
+  return tableFrame(label, columns, html`<tbody>${body}</tbody>`, className)
 }
 
 /** A table whose `tbody` elements the caller writes. Their rows consist of `tableCells`. */

@@ -149,13 +149,13 @@ async function eventsTable(visit: Visit, events: EventRow[]): Promise<Html> {
       html`<span class="nowrap">${timeElement(event.created_at, visit.now)}</span>`,
     ],
   }))
-  return table('Events', ['Event', 'Record', 'Deliveries', 'Created'], rows)
+  return table('Events', ['Event', 'Record', 'Deliveries', 'Created'], rows, 'entries')
 }
 
 /** The record's title, or its ID if it was deleted or is hidden from the user. */
 function recordCell({ resource_type: type, resource_id: id }: EventRow, links: RecordLinks): Html {
   const name = links.get(id) ?? html`<code title="${id}">${shortId(id)}</code>`
-  return twoLines(name, kindOf(type))
+  return twoLines(name, kindOf(type), 'of-kind')
 }
 
 function deliveriesCell(counts: { state: DeliveryState; count: number }[]): Content {

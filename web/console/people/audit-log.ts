@@ -206,7 +206,7 @@ async function entriesTable(visit: Visit, entries: AuditEntry[]): Promise<Html> 
       ),
     ],
   }))
-  return table('Audit log', ['What', 'Who', 'From', 'When'], rows)
+  return table('Audit log', ['What', 'Who', 'From', 'When'], rows, 'entries')
 }
 
 /** The IP address, and the request. */

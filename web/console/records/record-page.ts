@@ -283,7 +283,7 @@ async function historyCard(visit: Visit, resource: Resource, item: Item): Promis
   }))
   const body =
     rows.length > 0
-      ? table('History', ['What', 'Who', 'Event', 'When'], rows)
+      ? table('History', ['What', 'Who', 'Event', 'When'], rows, 'entries')
       : empty('No history', 'An entry appears here when this record changes.')
   const allPath = `/audit-log?target=${item.id}`
   return card('History', body, [

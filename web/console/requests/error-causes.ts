@@ -70,11 +70,11 @@ export async function errorCauses(
   return card(
     'Errors by cause',
     [
-      table('Errors by cause', columns, rows.slice(0, MAX_OPEN_CAUSES)),
+      table('Errors by cause', columns, rows.slice(0, MAX_OPEN_CAUSES), 'causes'),
       folded.length > 0 &&
         html`<details class="more-causes">
           <summary>${counted(folded.length, 'more cause')}</summary>
-          ${table('More causes', columns, folded)}
+          ${table('More causes', columns, folded, 'causes')}
         </details>`,
     ],
     limit && html`<span class="muted">${limit}</span>`,
