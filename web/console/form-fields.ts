@@ -78,7 +78,7 @@ export function labelledField(
     messages && html` aria-invalid="true"`,
   ]
   const shownMark = mark !== '' && html` <span class="optional">${mark}</span>`
-  return html`<div class="field">
+  return html`<div class="field" id="${boxId(name)}">
     <label for="${id}">${label}${shownMark}</label>
     ${hint && html`<p class="hint" id="${id}-hint">${hint}</p>`}
     ${input(html`${attributes}`)}
@@ -88,6 +88,11 @@ export function labelledField(
 
 export function fieldId(name: string): string {
   return `field-${name.replace(/[^\w]/g, '-')}`
+}
+
+/** The ID of the element that has the label, the hint, the input and the error of a field. */
+export function boxId(name: string): string {
+  return `${fieldId(name)}-box`
 }
 
 function fieldError(id: string, messages: string[]): Html {

@@ -22,6 +22,17 @@ function isPaused(element) {
   )
 }
 
+// A field that the response replaces keeps what the user has typed since the request.
+document.addEventListener('htmx:before:swap', ({ detail: { ctx, tasks } }) => {
+  const sent = ctx.request.body
+  if (!sent) return
+  for (const { fragment } of tasks)
+    for (const field of fragment.querySelectorAll('input[id], textarea[id]')) {
+      const { name, value } = document.getElementById(field.id) ?? {}
+      if (name === field.name && sent.has(name) && sent.get(name) !== value) field.value = value
+    }
+})
+
 const NO_CONNECTION = 'No connection.'
 const STALE_AFTER_MS = 30_000
 let updatedAt = Date.now()

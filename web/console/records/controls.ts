@@ -4,6 +4,7 @@ import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Html, html } from '../../shared/html.ts'
 import {
   addChoice,
+  boxId,
   type Choice,
   choiceField,
   type FieldOptions,
@@ -24,9 +25,9 @@ import {
   type ControlContext,
   draftValue,
   elementId,
-  FORM_ID,
   fieldOptions,
   formLabel,
+  reloadFields,
 } from './form-parts.ts'
 import { columnLabel, option } from './labels.ts'
 import { canViewResource, isResourceChoice, resourceByOption } from './resources.ts'
@@ -133,7 +134,7 @@ export function optionsOf(schema: Schema): Choice[] {
 }
 
 export function choiceControl(field: FormField, context: ControlContext): Html {
-  const { schema, isRequired, refreshesForm } = field
+  const { schema, isRequired, dependents } = field
   const value = context.draft.get(field.path) ?? String(schema.default ?? '')
   const isOffered = ({ value: option }: Choice): boolean =>
     !isResourceChoice(field) || canViewOption(context.user, option)
@@ -148,10 +149,10 @@ export function choiceControl(field: FormField, context: ControlContext): Html {
     choices,
     ...(canBeNone && { none: isRequired ? 'Choose one' : 'None' }),
   })
-  if (!refreshesForm) return select
+  if (!dependents) return select
   const refresh = actionName('refresh')
-  const path = `/console${context.to}?${refresh}=1`
-  return html`<div class="driver"${replace(FORM_ID, { path, method: 'post', trigger: 'change' })}>
+  const reload = reloadFields(context, dependents, { query: `?${refresh}=1`, trigger: 'change' })
+  return html`<div class="driver"${reload}>
     ${select}
     <button class="button needs-script-off" name="${refresh}" value="1" formnovalidate>
       Update form
@@ -181,7 +182,7 @@ function radioButtons(
 export function columnsControl(field: FormField, { draft, errors }: ControlContext): Html {
   const { path, schema } = field
   const names = (schema.items?.enum ?? []).map(String)
-  if (names.length === 0) return html``
+  if (names.length === 0) return html`<div id="${boxId(path)}"></div>`
   const fieldset = choiceField({
     name: path,
     legend: formLabel(field),
@@ -191,7 +192,7 @@ export function columnsControl(field: FormField, { draft, errors }: ControlConte
     errors,
   })
   const shownFor = hiddenInput(kindName(path), draft.get(kindName(path)) ?? '')
-  return html`<div class="export-columns">${shownFor}${fieldset}</div>`
+  return html`<div class="export-columns" id="${boxId(path)}">${shownFor}${fieldset}</div>`
 }
 
 function canViewOption(user: User, value: string): boolean {

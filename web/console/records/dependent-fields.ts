@@ -4,16 +4,18 @@ import type { Draft } from './draft.ts'
 import type { FormField } from './field.ts'
 
 /** Links each dependent field to its driver: the field of the same object that its `x-depends-on`
- *  names. A driver reloads the form when its value changes. */
+ *  names. A driver reloads them when its value changes. */
 export function withDrivers(fields: FormField[]): FormField[] {
   const driverOf = ({ schema }: FormField): FormField | undefined =>
     fields.find(({ name }) => name === schema['x-depends-on'])
-  const drivers = new Set(fields.map(driverOf))
-  return fields.map((field) => ({
-    ...field,
-    ...(field.kind === 'dependent' && { driver: driverOf(field) }),
-    ...(drivers.has(field) && { refreshesForm: true }),
-  }))
+  return fields.map((field) => {
+    const dependents = fields.filter((other) => driverOf(other) === field).map(({ path }) => path)
+    return {
+      ...field,
+      ...(field.kind === 'dependent' && { driver: driverOf(field) }),
+      ...(dependents.length > 0 && { dependents }),
+    }
+  })
 }
 
 /** The field with the schema that `x-by-option` has for the selected option of the driver. Without

@@ -18,8 +18,8 @@ export interface FormField {
   /** Replaces `optional` beside the label. */
   mark?: string
   isFilter?: boolean
-  /** The form reloads when the value changes, because other fields depend on it. */
-  refreshesForm?: boolean
+  /** The paths of the fields that depend on this one. They reload when its value changes. */
+  dependents?: string[]
   /** The field whose value decides the schema of this `dependent` field. */
   driver?: FormField
   /** The path of the field with the currency of this amount. */

@@ -2,7 +2,7 @@
  *  become form texts and texts become values. */
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Html, html } from '../../shared/html.ts'
-import { fieldId } from '../form-fields.ts'
+import { boxId, fieldId } from '../form-fields.ts'
 import { hiddenInput } from '../ui.ts'
 import { amountProblem, typedAmount, writeAmount } from './amounts.ts'
 import {
@@ -42,7 +42,6 @@ import {
 } from './field-values.ts'
 import {
   type ControlContext,
-  elementId,
   errorLine,
   fieldHint,
   formButton,
@@ -367,13 +366,19 @@ function groupsControl(field: FormField, context: ControlContext): Html {
   // The first field of the new group gets the focus, because it has the ID of the button.
   const first = groupFields(field, count).find((part) => !isFolded(part))
   const attributes = first && html`id="${fieldId(first.path)}"`
-  const add = { action: 'add', value: path, style: 'button', attributes } as const
-  return html`<fieldset class="field record-groups" id="group-${elementId(path)}">
+  return html`<fieldset class="field record-groups" id="${boxId(path)}">
     ${legend(field)}
     ${hintLine(fieldHint(field, context))}
     ${hiddenInput(countName(path), String(count))}
     ${Array.from({ length: count }, (_, index) => group(field, context, index))}
-    ${canAdd && formButton(context, add, 'Add another')}
+    ${
+      canAdd &&
+      formButton(
+        context,
+        { action: 'add', value: path, changes: [path], style: 'button', attributes },
+        'Add another',
+      )
+    }
     ${errorLine(field, context)}
   </fieldset>`
 }
@@ -388,7 +393,12 @@ function group(field: FormField, context: ControlContext, index: number): Html {
       ${parts.filter(isFolded).map((part) => foldedPart(part, context))}
       ${formButton(
         context,
-        { action: 'remove', value: `${field.path}.${index}`, style: 'button quiet' },
+        {
+          action: 'remove',
+          value: `${field.path}.${index}`,
+          changes: [field.path],
+          style: 'button quiet',
+        },
         html`Remove<span class="visually-hidden"> ${title.toLowerCase()}</span>`,
       )}
     </div>
@@ -418,7 +428,8 @@ function partsControl(field: FormField, context: ControlContext): Html {
   const showsKeys = kind === 'keyed' && parts.length > 0
   const hint = showsKeys ? storedValueNote(field, context) : fieldHint(field, context)
   const isEmpty = waitsFor === undefined && parts.length === 0
-  return html`<fieldset class="field record-group${field.isCompact && ' pairs'}">
+  const className = field.isCompact ? 'field record-group pairs' : 'field record-group'
+  return html`<fieldset class="${className}" id="${boxId(field.path)}">
     ${legend(field)}
     ${hintLine(hint)}
     ${waitsFor !== undefined && html`<p class="muted">${waitsFor}</p>`}

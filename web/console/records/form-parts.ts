@@ -3,7 +3,7 @@
 import type { FieldErrors } from '../../../errors.ts'
 import type { User } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import type { Errors, FieldOptions } from '../form-fields.ts'
+import { boxId, type Errors, type FieldOptions } from '../form-fields.ts'
 import { zoneTitle } from '../format.ts'
 import { replace } from '../htmx.ts'
 import { withCode } from '../ui.ts'
@@ -46,9 +46,6 @@ export type FormAction = 'find' | 'choose' | 'add' | 'remove' | 'refresh'
 
 /** The colon keeps these names apart from fields: no field name in the contract contains one. */
 export const actionName = (action: FormAction): string => `ask:${action}`
-
-/** The ID of the form, which htmx replaces. */
-export const FORM_ID = 'record-form'
 
 /** Here, `errors` are sentences: `Due must be a time.` */
 export type ControlContext = RecordForm & { errors: Errors }
@@ -115,15 +112,34 @@ export function errorLine({ path }: FormField, { errors }: ControlContext): Cont
   return errors[path] && html`<p class="field-error">${errors[path].join(' ')}</p>`
 }
 
-/** A button that applies the action to the form and renders it again, without saving. */
-export function formButton(
+/** Renders the form again, and replaces only the fields at `paths`. What the user types meanwhile
+ *  stays: in other fields because they stay, and in these by client/live.js. */
+export function reloadFields(
   { to }: ControlContext,
-  {
-    action,
-    value,
-    style = '',
-    attributes,
-  }: { action: FormAction; value: string; style?: string; attributes?: Content },
+  [path = '', ...others]: string[],
+  { query = '', trigger }: { query?: string; trigger?: string } = {},
+): Html {
+  return replace(boxId(path), {
+    path: `/console${to}${query}`,
+    method: 'post',
+    trigger,
+    also: others.map((other) => `#${boxId(other)}`).join() || undefined,
+  })
+}
+
+interface FormButton {
+  action: FormAction
+  value: string
+  /** The paths of the fields that the action changes. */
+  changes: string[]
+  style?: string
+  attributes?: Content
+}
+
+/** A button that applies the action to the form, without saving. */
+export function formButton(
+  context: ControlContext,
+  { action, value, changes, style = '', attributes }: FormButton,
   text: Content,
 ): Html {
   return html`<button
@@ -132,6 +148,6 @@ export function formButton(
     value="${value}"
     formnovalidate
     ${attributes}
-    ${replace(FORM_ID, { path: `/console${to}`, method: 'post' })}
+    ${reloadFields(context, changes)}
   >${text}</button>`
 }

@@ -29,7 +29,7 @@ export async function withKeyedFields(
   draft: Draft,
   current: Item | undefined,
 ): Promise<FormField[]> {
-  const form: Form = { fields, draft, current, driverPaths: new Set() }
+  const form: Form = { fields, draft, current, dependents: new Map() }
   const keyed = await Promise.all(
     fields.map((field) => {
       if (field.name === 'columns' && fields.some(isResourceChoice))
@@ -39,17 +39,22 @@ export async function withKeyedFields(
       return filtersField(form, field) ?? answersField(visit, form, field)
     }),
   )
-  return keyed.map((field) =>
-    form.driverPaths.has(field.path) ? { ...field, refreshesForm: true } : field,
-  )
+  return keyed.map((field) => {
+    const dependents = form.dependents.get(field.path)
+    return dependents ? { ...field, dependents } : field
+  })
 }
 
 interface Form {
   fields: FormField[]
   draft: Draft
   current: Item | undefined
-  /** Collects the paths of fields whose values decide the keys of another field. */
-  driverPaths: Set<string>
+  /** Collects, by the path of the field that decides their keys, the paths of the keyed fields. */
+  dependents: Map<string, string[]>
+}
+
+function addDependent({ dependents }: Form, driverPath: string, { path }: FormField): void {
+  dependents.set(driverPath, [...(dependents.get(driverPath) ?? []), path])
 }
 
 function hasOpenKeys({ kind, schema }: FormField): boolean {
@@ -67,7 +72,7 @@ function valueSchema({ additionalProperties }: Schema): Schema {
 function filtersField(form: Form, field: FormField): FormField | undefined {
   if (field.name !== 'filters' || !form.fields.some(isResourceChoice)) return undefined
   const keyed: FormField = { ...field, kind: 'keyed', parts: [], isCompact: true }
-  const resource = chosenResource(form)
+  const resource = chosenResource(form, field)
   if (!resource) return { ...keyed, waitsFor: 'Choose the records to see their filters.' }
   const parts = resource.filters
     .map((filter) => ({ filter, part: filterPart(field, filter) }))
@@ -78,7 +83,7 @@ function filtersField(form: Form, field: FormField): FormField | undefined {
 /** The columns of an export. All of them until the user has seen those of this resource. The field has
  *  no columns without a chosen resource. */
 function columnsField(form: Form, field: FormField): FormField {
-  const resource = chosenResource(form)
+  const resource = chosenResource(form, field)
   const names = resource ? recordFields(resource).map(([name]) => name) : []
   const shownFor = form.draft.get(kindName(field.path))
   const hasChosen = form.draft.getAll(field.path).some(Boolean)
@@ -90,11 +95,12 @@ function columnsField(form: Form, field: FormField): FormField {
   return { ...field, kind: 'columns', schema: { ...field.schema, items: { enum: names } } }
 }
 
-function chosenResource({ fields, draft, driverPaths }: Form): Resource | undefined {
-  const choice = fields.find(isResourceChoice)
+/** The resource of the records that the user exports, on which `field` depends. */
+function chosenResource(form: Form, field: FormField): Resource | undefined {
+  const choice = form.fields.find(isResourceChoice)
   if (!choice) return undefined
-  driverPaths.add(choice.path)
-  return resourceByOption(draft.get(choice.path))
+  addDependent(form, choice.path, field)
+  return resourceByOption(form.draft.get(choice.path))
 }
 
 /** The values of `filters` are strings: several values are joined with commas. */
@@ -111,16 +117,13 @@ function filterPart({ path }: FormField, { name, schema }: Resource['filters'][n
 
 /** The field with a part for each answer. Unchanged if the form refers to no record with questions,
  *  or the user cannot view such records. */
-async function answersField(
-  visit: Visit,
-  { fields, draft, current, driverPaths }: Form,
-  field: FormField,
-): Promise<FormField> {
+async function answersField(visit: Visit, form: Form, field: FormField): Promise<FormField> {
+  const { fields, draft, current } = form
   const names = [...fields.map(({ path }) => path), ...Object.keys(current ?? {})]
   const questions = findQuestions(names, field.schema)
   if (!questions || !canViewResource(visit.user, questions.resource)) return field
   const { reference, resource, listField } = questions
-  driverPaths.add(reference)
+  addDependent(form, reference, field)
   const id = draft.get(reference) ?? current?.[reference]
   const record =
     typeof id === 'string' && isUuid(id) ? await findRecord(visit, resource, id) : undefined

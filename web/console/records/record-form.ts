@@ -7,7 +7,7 @@ import { button, buttonLink, enterButton, hiddenInput, note } from '../ui.ts'
 import { type Draft, groupCount } from './draft.ts'
 import type { FormField } from './field.ts'
 import { control, groupFields } from './fields.ts'
-import { type ControlContext, FORM_ID, formLabel, type RecordForm } from './form-parts.ts'
+import { type ControlContext, formLabel, type RecordForm } from './form-parts.ts'
 import { label } from './labels.ts'
 import { canViewResource, referencedResource } from './resources.ts'
 
@@ -17,7 +17,6 @@ export function recordForm(form: RecordForm): Html {
   const problem = form.problem ?? (otherErrors.length > 0 ? otherErrors.join(' ') : undefined)
   return html`<form
     class="form"
-    id="${FORM_ID}"
     method="post"
     action="/console${to}"
     novalidate

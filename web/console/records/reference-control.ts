@@ -43,7 +43,7 @@ function chosenRecord(
   item: Item,
   resource: Resource,
 ): Html {
-  const { path, name } = field
+  const { path, name, dependents = [] } = field
   const id = fieldId(path)
   const change = `Change ${formLabel(field)}: ${recordName(resource, item) ?? noun(resource)}`
   const described = context.errors[path] && html` aria-describedby="${id}-error"`
@@ -52,6 +52,7 @@ function chosenRecord(
     {
       action: 'choose',
       value: `${path}=`,
+      changes: [path, ...dependents],
       style: 'button quiet',
       attributes: html`id="${id}" aria-label="${change}"${described}`,
     },
@@ -68,7 +69,7 @@ function chosenRecord(
 }
 
 function searchField(field: FormField, context: ControlContext, resource: Resource): Html {
-  const { path } = field
+  const { path, dependents = [] } = field
   const { suggestions } = context
   const find = actionName('find')
   const newLinkId = `new-${elementId(path)}`
@@ -83,7 +84,16 @@ function searchField(field: FormField, context: ControlContext, resource: Resour
     },
     result: suggestions?.path === path ? suggestions.result : undefined,
     choose: (item, attributes, text) =>
-      formButton(context, { action: 'choose', value: `${path}=${item.id}`, attributes }, text),
+      formButton(
+        context,
+        {
+          action: 'choose',
+          value: `${path}=${item.id}`,
+          changes: [path, ...dependents],
+          attributes,
+        },
+        text,
+      ),
     beside: html`
       <button class="button needs-script-off" name="${find}" value="${path}" formnovalidate>
         Find<span class="visually-hidden"> the ${noun(resource)}</span>
