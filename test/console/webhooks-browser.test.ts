@@ -23,7 +23,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     await page.getByText('This URL is valid.').waitFor()
     expect(await page.evaluate('document.activeElement.id')).toBe('field-url')
     await page.getByLabel('Description').fill('The shop')
-    await page.getByLabel('participant.created').check()
+    await page.getByRole('group', { name: 'Participant' }).getByLabel('Created').check()
     await assertReadable(page, 'a new webhook')
     await page.getByRole('button', { name: 'Create webhook' }).click()
     await page.getByRole('heading', { name: 'Webhook created' }).waitFor()

@@ -22,6 +22,7 @@ import {
 import { parseWebhookUrl } from '../../../webhooks/transport/egress.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import {
+  type Choice,
   checkFields,
   choiceField,
   choiceInput,
@@ -33,6 +34,7 @@ import { replace } from '../htmx.ts'
 import { label } from '../records/labels.ts'
 import type { ConsoleConfig } from '../services.ts'
 import { facts, withCode } from '../ui.ts'
+import { noticeChoices } from './notice-choices.ts'
 
 /** The fields as the user typed them. */
 export interface WebhookInput {
@@ -227,9 +229,9 @@ export function urlError(problem: string): Html {
 }
 
 function eventsField(chosen: string[], problem: string | undefined): Html {
-  const input = { type: 'checkbox', name: 'event_types', values: chosen } as const
   const errorId = 'field-event_types-error'
-  const allHint = 'Includes event types added later, but not those of Operations.'
+  const allHint = 'Includes event types added later, but no notices.'
+  const all = { value: ALL, label: 'All events', hint: allHint }
   const groups = Map.groupBy(Object.values(eventTypes), ({ resourceType }) => resourceType)
   return html`<fieldset
     class="field choices event-types"
@@ -237,37 +239,30 @@ function eventsField(chosen: string[], problem: string | undefined): Html {
   >
     <legend>Events</legend>
     ${problem !== undefined && html`<p class="field-error" id="${errorId}">${problem}</p>`}
-    ${choiceInput({ value: ALL, label: 'All events', hint: allHint }, input)}
-    ${[...groups].map(
-      ([resource, types]) => html`<fieldset class="event-group">
-        <legend>${label(resource)}</legend>
-        <div>
-          ${types.map(({ name }) => choiceInput({ value: name, label: shortName(name) }, input))}
-        </div>
-      </fieldset>`,
+    ${eventChoice(all, chosen)}
+    ${[...groups].map(([resource, types]) =>
+      eventGroup(label(resource), types.map(typeChoice), chosen),
     )}
-    ${operationalGroup(chosen)}
+    ${eventGroup('Notices', noticeChoices, chosen)}
     ${eventMeanings}
   </fieldset>`
 }
 
-/** What happens to the webhooks, jobs and quotas of the account. */
-function operationalGroup(chosen: string[]): Html {
-  const input = { type: 'checkbox', name: 'event_types', values: chosen } as const
+function eventGroup(legend: string, choices: Choice[], chosen: string[]): Html {
   return html`<fieldset class="event-group">
-    <legend>Operations</legend>
-    <div>
-      ${Object.keys(operationalTypes).map((name) =>
-        choiceInput({ value: name, label: shortName(name) }, input),
-      )}
-    </div>
+    <legend>${legend}</legend>
+    <div>${choices.map((choice) => eventChoice(choice, chosen))}</div>
   </fieldset>`
 }
 
-/** The legend of the group shows the part before the dot. Screen readers get the whole name. */
-function shortName(name: string): Html {
-  const [resource, verb] = name.split('.')
-  return html`<code><span class="visually-hidden">${resource}.</span>${verb}</code>`
+function eventChoice(choice: Choice, values: string[]): Html {
+  return choiceInput(choice, { type: 'checkbox', name: 'event_types', values })
+}
+
+/** `Status changed` for `job_application.status_changed`: the legend of the group has the rest. */
+function typeChoice({ name }: { name: string }): Choice {
+  const [, verb = ''] = name.split('.')
+  return { value: name, label: html`<span title="${name}">${label(verb)}</span>` }
 }
 
 const eventMeanings = html`<details class="event-meanings">

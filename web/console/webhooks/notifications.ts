@@ -1,7 +1,6 @@
 /** Who is told about failing webhooks, ended jobs and quotas: Slack channels, and webhooks that are
  *  subscribed to operational events. */
 import { Refused } from '../../../errors.ts'
-import type { operationalTypes } from '../../../generated/events.ts'
 import { parseName } from '../../../records/names.ts'
 import { isOperational } from '../../../records/subscriptions.ts'
 import { listWebhooks, type Webhook, webhookName } from '../../../records/webhooks.ts'
@@ -9,7 +8,6 @@ import { parseWebhookUrl } from '../../../webhooks/transport/egress.ts'
 import { addSlackChannel, changeWebhook } from '../../../webhooks/webhook-changes.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import {
-  type Choice,
   checkFields,
   choiceField,
   type Errors,
@@ -37,6 +35,7 @@ import {
   type Visit,
 } from '../page.ts'
 import { buttonLink, card, hiddenInput, note, pill, table } from '../ui.ts'
+import { noticeChoices } from './notice-choices.ts'
 import { loadWebhook } from './webhook.ts'
 
 const PATH = '/notifications'
@@ -50,17 +49,7 @@ export const notificationRoutes: Route[] = [
   post(`${PATH}/:webhook`, canManageWebhooks, saveRecipient),
 ]
 
-const LABELS: Record<keyof typeof operationalTypes, string> = {
-  'muster.webhook_failing': 'A webhook is failing',
-  'muster.webhook_degraded': 'A webhook is degraded',
-  'muster.webhook_disabled': 'A webhook was disabled',
-  'muster.webhook_recovered': 'A webhook has recovered',
-  'muster.bulk_job_ended': 'A bulk job has ended',
-  'muster.import_ended': 'An import has ended',
-  'muster.quota_reached': '80 % of a quota is used',
-}
-const CHOICES = Object.entries(LABELS).map(([value, label]): Choice => ({ value, label }))
-const ALL = Object.keys(LABELS)
+const ALL = noticeChoices.map(({ value }) => value)
 
 async function notificationsPage(
   visit: Visit,
@@ -119,7 +108,9 @@ function recipientsTable(webhooks: Webhook[]): Html {
 
 function noticesText({ eventTypes }: Webhook): Content {
   const chosen = eventTypes.filter(isOperational)
-  const names = CHOICES.filter(({ value }) => chosen.includes(value)).map(({ label }) => label)
+  const names = noticeChoices
+    .filter(({ value }) => chosen.includes(value))
+    .map(({ label }) => label)
   return chosen.length === ALL.length
     ? 'All'
     : html`<span title="${names.join(', ')}">${chosen.length} of ${ALL.length}</span>`
@@ -155,7 +146,12 @@ function channelForm(visit: Visit, errors: Errors, problem?: string): Html {
 }
 
 function noticesField(values: string[], errors: Errors): Html {
-  const options = { name: 'event_types', legend: 'Notices', choices: CHOICES, isMultiple: true }
+  const options = {
+    name: 'event_types',
+    legend: 'Notices',
+    choices: noticeChoices,
+    isMultiple: true,
+  }
   return choiceField({ ...options, values, errors })
 }
 
