@@ -136,12 +136,16 @@ describe('profile', () => {
     expect((await otherVisitor.get('/me')).status).toBe(200)
   })
 
-  it('choose a theme: the browser keeps it', async () => {
+  it('choose a theme and a time zone: the browser keeps them', async () => {
     const user = await visitor(app, await newConsoleUser(app, account.accountId))
-    const { headers } = await user.post('/theme', { theme: 'dark' })
-    const cookie = `${user.cookie}; ${headers.get('set-cookie')?.split(';')[0]}`
-    const { text } = await user.get('/me', { Cookie: cookie })
+    const chosen = { theme: 'dark', zone: 'Asia/Tokyo' }
+    const { to, headers } = await user.post('/me/browser', chosen)
+    expect(to).toBe('/me')
+    const cookies = headers.getSetCookie().map((cookie) => cookie.split(';')[0])
+    const { text } = await user.get('/me', { Cookie: [user.cookie, ...cookies].join('; ') })
+    expect(text).toContain('Theme and time zone saved for this browser.')
     expect(text).toContain('<html lang="en" data-theme="dark">')
     expect(text).toContain('<option value="dark" selected>')
+    expect(text).toContain('<option value="Asia/Tokyo" selected>')
   })
 })

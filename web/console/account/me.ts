@@ -42,7 +42,7 @@ import {
   type Visit,
 } from '../page.ts'
 import { formatGrants, MODULE_LABELS, PERMISSION_LABELS } from '../people/access-form.ts'
-import { zoneField } from '../time-zone.ts'
+import { chooseZone, zoneField } from '../time-zone.ts'
 import {
   actionForm,
   buttonLink,
@@ -56,7 +56,7 @@ import {
   timeElement,
   twoLines,
 } from '../ui.ts'
-import { signInAs } from './sign-in.ts'
+import { chooseTheme, signInAs } from './sign-in.ts'
 import {
   checkOwnPassword,
   emailField,
@@ -69,6 +69,7 @@ import {
 export const meRoutes: Route[] = [
   get('/me', anyUser, (visit) => mePage(visit)),
   post('/me', anyUser, rename),
+  post('/me/browser', anyUser, saveForBrowser),
   get('/me/email', anyUser, (visit) => emailPage(visit)),
   post('/me/email', anyUser, changeEmail),
   get('/me/password', anyUser, (visit) => passwordPage(visit)),
@@ -91,7 +92,7 @@ async function mePage(visit: Visit, errors: Errors = {}): Promise<ConsolePage> {
       card(
         'Name',
         form(
-          { to: '/me', submit: 'Save', errors },
+          { to: '/me', submit: 'Save name', errors },
           nameField({
             ...field('full_name', 'Full name', user.fullName),
             hint: 'Visible to everyone in your account.',
@@ -106,26 +107,30 @@ async function mePage(visit: Visit, errors: Errors = {}): Promise<ConsolePage> {
         ]),
       ),
       await sessionsCard(visit),
-      card('This browser', [
-        themeForm(visit),
-        form({ to: '/time-zone', submit: 'Change time zone', style: '' }, zoneField(visit.ctx)),
-      ]),
+      card('This browser', browserForm(visit)),
       card('Your access', facts(accessFacts(visit))),
     ],
   }
 }
 
-function themeForm({ ctx }: Visit): Html {
+function browserForm({ ctx }: Visit): Html {
+  const themeField = selectField({
+    name: 'theme',
+    label: 'Theme',
+    value: parseTheme(ctx.cookies.get('muster-theme')),
+    isRequired: true,
+    choices: themes.map((value) => ({ value, label: capital(value) })),
+  })
   return form(
-    { to: '/theme', submit: 'Change theme', style: '' },
-    selectField({
-      name: 'theme',
-      label: 'Theme',
-      value: parseTheme(ctx.cookies.get('muster-theme')),
-      isRequired: true,
-      choices: themes.map((value) => ({ value, label: capital(value) })),
-    }),
+    { to: '/me/browser', submit: 'Save theme and time zone', style: '' },
+    html`<div class="side-by-side">${themeField}${zoneField(ctx)}</div>`,
   )
+}
+
+function saveForBrowser(visit: Visit): PageResult {
+  chooseTheme(visit)
+  chooseZone(visit)
+  return redirect('/me', 'Theme and time zone saved for this browser.')
 }
 
 function factWithLink(fact: string, to: string, label: string): Html {

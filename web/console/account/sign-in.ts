@@ -38,7 +38,10 @@ export const signInRoutes: Route[] = [
   ),
   guestPost('/sign-in', signIn),
   guestPost('/sign-out', signOut),
-  guestPost('/theme', chooseTheme),
+  guestPost('/theme', (visit) => {
+    chooseTheme(visit)
+    return { to: refererPath(visit.ctx) }
+  }),
   guestPost('/time-zone', (visit) => {
     chooseZone(visit)
     return { to: refererPath(visit.ctx) }
@@ -218,11 +221,10 @@ async function signOut({ sessions, ctx }: GuestVisit): Promise<PageResult> {
 }
 
 /** Stores the theme in a cookie, so that no page is first painted in the wrong theme. */
-function chooseTheme({ form: input, ctx }: GuestVisit): PageResult {
+export function chooseTheme({ form: input, ctx }: GuestVisit): void {
   ctx.cookies.set('muster-theme', parseTheme(input.get('theme')), {
     httpOnly: true,
     sameSite: 'lax',
     maxAge: YEAR_MS,
   })
-  return { to: refererPath(ctx) }
 }
