@@ -185,6 +185,23 @@ describe('records in a browser', () => {
     expect(troubles).toEqual([])
   })
 
+  it('sets a filter without moving the filter bar, and offers once to clear the filters', async () => {
+    const person = await site.app.newAccount()
+    const [{ viewport }] = SCREENS
+    await using visited = await site.visit('/records/payments', { person, viewport })
+    const { page, troubles } = visited
+    const button = page.locator('.filters').getByRole('button', { name: 'Filter' })
+    const before = await button.boundingBox()
+    await page.getByLabel('Paid').check()
+    await button.click()
+    await page.getByText('Nothing matches').waitFor()
+    expect(await button.boundingBox()).toEqual(before)
+    await page.getByRole('link', { name: 'Clear filters' }).click()
+    await page.getByText('No payments yet').waitFor()
+    expect(await page.getByRole('link', { name: 'Clear filters' }).count()).toBe(0)
+    expect(troubles).toEqual([])
+  })
+
   it.each(SCREENS)(
     'filters, changes and exports payments by keyboard at $viewport.width',
     async (screen) => {

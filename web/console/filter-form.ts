@@ -2,7 +2,7 @@
 import { DAY_MS, HOUR_MS } from '../../records/time-units.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import { type Errors, hasErrors } from './form-fields.ts'
-import { button, buttonLink, enterButton, hiddenInput } from './ui.ts'
+import { button, enterButton, hiddenInput } from './ui.ts'
 
 interface MoreFilters {
   title?: string
@@ -62,11 +62,13 @@ export function filterForm(options: FilterForm): Html {
         ${fields}
         <div class="actions">
           ${button('Filter')}
-          ${usedCount > 0 && buttonLink(clear, 'Clear filters', 'quiet')}
         </div>
       </div>
       ${more && moreFilters(more)}
-      ${presets && presetLinks(presets)}
+      <div class="filter-links">
+        ${presets && presetLinks(presets)}
+        ${usedCount > 0 && html`<a href="/console${clear}">Clear filters</a>`}
+      </div>
     </details>
   </form>`
 }

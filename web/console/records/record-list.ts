@@ -168,11 +168,7 @@ function emptyList({ resource, visit, pairs }: List, { total, last_page }: Recor
   if (total > 0)
     return empty('This page is empty', `There are ${counted(last_page, 'page')} of ${nouns}.`)
   if (Object.keys(filtersIn(pairs)).length > 0)
-    return empty(
-      'Nothing matches',
-      `No ${noun(resource)} matches all of these filters.`,
-      buttonLink(resourcePath(resource), 'Clear filters'),
-    )
+    return empty('Nothing matches', `No ${noun(resource)} matches all of these filters.`)
   const create = canCreate(visit, resource)
   return empty(
     `No ${nouns} yet`,
