@@ -107,18 +107,26 @@ export function textField(
   },
 ): Html {
   const { type = 'text', value = '', autocomplete = 'off', maxLength, placeholder } = options
+  const label =
+    type === 'datetime-local' ? html`${options.label} ${shownTime(value)}` : options.label
   const optionalAttributes = [
     maxLength !== undefined && html` maxlength="${maxLength}"`,
     placeholder && html` placeholder="${placeholder}"`,
   ]
   return labelledField(
-    options,
+    { ...options, label },
     (attributes) => html`<input
       type="${type}" ${attributes}
       value="${type === 'password' ? '' : value}"
       autocomplete="${autocomplete}"${optionalAttributes}
     >`,
   )
+}
+
+/** The time of an input as all pages show it: browsers show it in the format of their own language,
+ *  such as 12/03/2026. Changes with the input: see client/console.js. */
+function shownTime(value: string): Html {
+  return html`<span class="shown-time" aria-hidden="true">${value.slice(0, 16).replace('T', ' ')}</span>`
 }
 
 /** A password field with a Show button (JavaScript only). Never repeats the submitted password. */

@@ -29,6 +29,11 @@ document.addEventListener('click', (event) => {
   button.firstChild.data = isHidden ? 'Hide' : 'Show'
 })
 
+document.addEventListener('input', ({ target }) => {
+  const shown = target.type === 'datetime-local' && target.labels[0]?.querySelector('.shown-time')
+  if (shown) shown.textContent = target.value.slice(0, 16).replace('T', ' ')
+})
+
 // The rows that are selected in a list. The style sheet shows the buttons for them.
 document.addEventListener('change', ({ target }) => {
   const rows = [...document.querySelectorAll('tbody input[form="selection"]')]
