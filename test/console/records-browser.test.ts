@@ -55,6 +55,7 @@ describe('records in a browser', () => {
     await page.getByRole('button', { name: 'Change Participant: Ada Lovelace' }).waitFor()
     expect(await page.getByLabel('Title').inputValue()).toBe('Send the welcome letter')
     await page.getByLabel('Due').fill('2027-03-02T09:30')
+    await page.getByText('2027-03-02 09:30').waitFor()
     await page.getByLabel('Title').press('Enter')
     await page.getByRole('heading', { name: 'Send the welcome letter' }).waitFor()
     const task = await onlyRecord(client, '/tasks')

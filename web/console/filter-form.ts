@@ -64,8 +64,8 @@ export function filterForm(options: FilterForm): Html {
           ${button('Filter')}
         </div>
       </div>
-      ${more && moreFilters(more)}
       <div class="filter-links">
+        ${more && moreFilters(more)}
         ${presets && presetLinks(presets)}
         ${usedCount > 0 && html`<a href="/console${clear}">Clear filters</a>`}
       </div>

@@ -70,7 +70,7 @@ export function codeBlock(text: string, label: string, content: Content = text):
 }
 
 /** Shown in place of a missing value. */
-export const NO_VALUE = html`<span class="muted">–</span>`
+export const NO_VALUE = html`<span class="muted none">–</span>`
 
 /** A relative time, with the exact time as tooltip. */
 export function timeElement(at: number | null, now: Date): Content {

@@ -6,7 +6,13 @@ import type { User } from '../../../records/users.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { filterForm } from '../filter-form.ts'
-import { addChoice, type FieldOptions, selectField, textField } from '../form-fields.ts'
+import {
+  addChoice,
+  type Choice,
+  type FieldOptions,
+  selectField,
+  textField,
+} from '../form-fields.ts'
 import { absoluteTime, capital, timeLabel } from '../format.ts'
 import { hiddenInput, shortId } from '../ui.ts'
 import { currencyName, hasCurrencies, shownName } from './amounts.ts'
@@ -116,7 +122,7 @@ function filterField({ name, description, schema }: Filter, context: FilterConte
     case 'options':
       return multiSelectField({
         ...common,
-        choices: optionsOf(schema.items ?? {}),
+        choices: filterChoices(schema.items ?? {}),
         values: value === '' ? [] : value.split(','),
       })
     case 'choice':
@@ -132,6 +138,15 @@ function filterField({ name, description, schema }: Filter, context: FilterConte
     default:
       return textField({ ...common, type: name === 'search' ? 'search' : 'text' })
   }
+}
+
+/** The names of currencies without their codes, so that several fit beside the other filters. */
+function filterChoices(schema: Schema): Choice[] {
+  if (!hasCurrencies(schema)) return optionsOf(schema)
+  return optionsOf(schema).map(({ value, label }) => ({
+    value,
+    label: html`<span title="${value}">${String(label).replace(` (${value})`, '')}</span>`,
+  }))
 }
 
 /** The name of the chosen record, or a combobox. */

@@ -182,13 +182,18 @@ export function sortOf(resource: Resource, pairs: Pairs): string {
   return queryValue(pairs, 'sort') || (newestFirst(resource).sort?.[0] ?? '')
 }
 
+/** Texts with fewer characters are not cut off. A part of a phone number is of no use. */
+const MAX_SHORT_CHARACTERS = 50
+
 function columnHead({ resource, pairs }: ListTable, name: string, schema: Schema): ColumnOptions {
+  const { maxLength } = resource.creation?.properties?.[name] ?? {}
+  const isShort = maxLength !== undefined && maxLength <= MAX_SHORT_CHARACTERS
   const { sorts }: OperationRow = operations[resource.operations.list]
   const text = fieldLabel(shownName(name, schema))
   const column = {
     name: text,
     isNumber: schema.type === 'integer' || schema.type === 'number' || isTable(schema),
-    isText: schema.type === 'string' && !schema.enum && schema.format !== 'date-time',
+    isText: schema.type === 'string' && !schema.enum && schema.format !== 'date-time' && !isShort,
   }
   if (!sorts.includes(name)) return { ...column, label: text }
   const order = sortOf(resource, pairs)

@@ -91,15 +91,22 @@ function recordActions(
   item: Item,
   known: KnownRecords,
 ): Content {
+  const buttons = statusButtons(user, resource, item, recordTitle(resource, item, known))
   return [
     resource.operations.file !== null &&
       html`<span class="actions" id="${FILE_ID}">${fileLinks(user, resource, item, now)}</span>`,
-    statusButtons(user, resource, item, recordTitle(resource, item, known)),
-    canPerform(user, resource, 'update') &&
-      buttonLink(resourcePath(resource, item.id, 'edit'), 'Edit'),
-    canPerform(user, resource, 'delete') &&
-      canViewExported(user, item) &&
-      buttonLink(resourcePath(resource, item.id, 'delete'), 'Delete', 'danger'),
+    buttons.length > 0 && html`<div class="actions">${buttons}</div>`,
+    html`<div class="actions tools">
+      ${
+        canPerform(user, resource, 'update') &&
+        buttonLink(resourcePath(resource, item.id, 'edit'), 'Edit')
+      }
+      ${
+        canPerform(user, resource, 'delete') &&
+        canViewExported(user, item) &&
+        buttonLink(resourcePath(resource, item.id, 'delete'), 'Delete', 'danger')
+      }
+    </div>`,
   ]
 }
 
