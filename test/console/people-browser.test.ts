@@ -1,11 +1,32 @@
 /** The pages of people and the audit log in a browser. */
 import { describe, expect, it } from 'vitest'
 import { assertReadable } from '../browser.ts'
+import { until } from '../helpers.ts'
 import { newSite, openFilters, SCREENS } from './site.ts'
 import { listActions, newConsoleUser, PASSWORD, visitor } from './visitors.ts'
 
 describe('people in a browser', () => {
   const site = newSite()
+
+  it.each(['/people', '/api-keys', '/audit-log', '/events', '/requests'])(
+    'a row of %s has few lines on a phone',
+    async (path) => {
+      const account = await site.app.newAccount()
+      const client = site.app.as(account)
+      const { body } = await client.post('/participants', { full_name: 'Ada Lovelace' })
+      await client.patch(`/participants/${body.id}`, { full_name: 'Ada King' })
+      const isLogged = async (): Promise<boolean> =>
+        (await site.app.db.read('request_log').where({ account_id: account.accountId })).length > 1
+      await until('the requests are logged', isLogged)
+      const viewport = { width: 390, height: 844 }
+      await using visited = await site.visit(path, { person: account, viewport })
+      const rows = visited.page.locator('main tbody tr')
+      await assertReadable(visited.page, path)
+      const boxes = await Promise.all((await rows.all()).map((row) => row.boundingBox()))
+      expect(boxes.length).toBeGreaterThan(0)
+      for (const box of boxes) expect(box?.height).toBeLessThan(150)
+    },
+  )
 
   it('invite, join, change access, deactivate: the other browser shows each change at once', async () => {
     const account = await site.app.newAccount()

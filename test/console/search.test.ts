@@ -20,9 +20,11 @@ let requestId: string
 async function search(visitor: Visitor, text: string): Promise<string[]> {
   const { text: page } = await visitor.get(`/search?q=${encodeURIComponent(text)}`)
   const options = page.matchAll(
-    /class="title">([^<]*)<\/span>.*?<span class="kind">([^<]*)<\/span>/gs,
+    /class="title">(.*?)<\/span>.*?<span class="kind">([^<]*)<\/span>/gs,
   )
-  return [...options].map(([, title = '', kind]) => `${kind}: ${unescapeHtml(title)}`)
+  return [...options].map(
+    ([, title = '', kind]) => `${kind}: ${unescapeHtml(title.replaceAll(/<\/?mark>/g, ''))}`,
+  )
 }
 
 beforeAll(async () => {
@@ -128,6 +130,13 @@ describe('the search', () => {
     expect(offered).toContain('Page: Tasks')
     for (const hidden of ['Page: Payments', 'Page: Webhooks', 'Action: New task'])
       expect(offered).not.toContain(hidden)
+  })
+
+  it('marks the typed words in the titles', async () => {
+    const { text } = await owner.get('/search?q=desk%20(order')
+    expect(text).not.toContain('<mark>')
+    const found = await owner.get('/search?q=desk%20ORDER')
+    expect(found.text).toContain('<mark>Order</mark> <mark>desk</mark>')
   })
 
   it('takes any text', async () => {

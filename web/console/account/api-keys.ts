@@ -121,7 +121,7 @@ function keysTable({ user, now }: Visit, keys: OwnedApiKey[], isRevoked: boolean
       ...(hasActions ? [html`<span class="row-actions">${revokeButton(key)}</span>`] : []),
     ],
   }))
-  return table('API keys', columns, rows)
+  return table('API keys', columns, rows, 'keys')
 }
 
 function nameCell(key: OwnedApiKey, canManage: boolean): Html {

@@ -44,7 +44,7 @@ function peopleTable(people: Person[], now: Date): Html {
       ...modules.map((module) => permissionCell(person.permissions[module])),
     ],
   }))
-  return table('People', ['Name', 'Role', 'Status', ...moduleLabels], rows)
+  return table('People', ['Name', 'Role', 'Status', ...moduleLabels], rows, 'people')
 }
 
 function manages(person: Person): Content {

@@ -41,19 +41,29 @@ export function searchForm({ text, matches, note }: SearchState): Html {
     </form>
     <div id="${RESULTS_ID}">
       <div role="listbox" id="${RESULTS_ID}-list" aria-label="Results" data-text="${text}"${matches.length === 0 && html` hidden`}>
-        ${matches.map(option)}
+        ${matches.map((match, index) => option(match, index, text))}
       </div>
       <p class="muted" role="status">${note}</p>
     </div>
     ${KEYS}`
 }
 
-function option({ to, title, detail, kind }: Match, index: number): Html {
+function option({ to, title, detail, kind }: Match, index: number, text: string): Html {
   return html`<a role="option" id="${RESULTS_ID}-${index}" href="${hrefOf(to)}">
-    <span class="title">${title}</span>
+    <span class="title">${withMarks(title, text)}</span>
     ${detail && html`<small>${detail}</small>`}
     <span class="kind">${kind}</span>
   </a>`
+}
+
+/** Marks the words that were typed. */
+function withMarks(title: string, text: string): Content {
+  const words = text.split(/\s+/).filter(Boolean)
+  if (words.length === 0) return title
+  const pattern = words.map((word) => word.replace(/[^\p{L}\p{N}]/gu, '\\$&')).join('|')
+  return title
+    .split(new RegExp(`(${pattern})`, 'i'))
+    .map((part, index) => (index % 2 === 1 ? html`<mark>${part}</mark>` : part))
 }
 
 const KEYS = html`<details class="keys">
