@@ -187,12 +187,7 @@ export async function startApp(options: AppOptions = {}): Promise<TestApp> {
   const running = await asService(() => start(config, { log, now: options.now }))
   const accounts = accountsIn(running.db)
   const call = callsTo(running.url)
-  const as: TestApp['as'] = ({ key }) => ({
-    get: (path, headers) => call('GET', `/public/v1${path}`, { key, headers }),
-    post: (path, body, headers) => call('POST', `/public/v1${path}`, { key, body, headers }),
-    patch: (path, body, headers) => call('PATCH', `/public/v1${path}`, { key, body, headers }),
-    delete: (path, headers) => call('DELETE', `/public/v1${path}`, { key, headers }),
-  })
+  const as: TestApp['as'] = (account) => clientOf(running.url, account)
   return {
     ...running,
     ...accounts,
@@ -249,6 +244,16 @@ function accountsIn(db: Db): Pick<TestApp, 'newAccount' | 'newUser' | 'newKey'> 
       )
       return { userId }
     },
+  }
+}
+
+export function clientOf(url: string, { key }: { key: string }): Client {
+  const call = callsTo(url)
+  return {
+    get: (path, headers) => call('GET', `/public/v1${path}`, { key, headers }),
+    post: (path, body, headers) => call('POST', `/public/v1${path}`, { key, body, headers }),
+    patch: (path, body, headers) => call('PATCH', `/public/v1${path}`, { key, body, headers }),
+    delete: (path, headers) => call('DELETE', `/public/v1${path}`, { key, headers }),
   }
 }
 

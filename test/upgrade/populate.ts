@@ -91,7 +91,7 @@ async function createPending(database: TestDatabase, account: TestAccount): Prom
   await expectSuccess(client.delete(`/participants/${id}`))
 }
 
-async function subscribe(
+export async function subscribe(
   app: TestApp,
   { accountId, userId }: TestAccount,
   options: { url: string; ordering?: 'by_resource' },
