@@ -159,8 +159,11 @@ async function partitionSql(
   )
   const day = new Date(start).toISOString().slice(0, 10).replaceAll('-', '')
   const settings = found?.settings ? ` with (${found.settings})` : ''
+  // By this, retention finds recent attempts of old deliveries. Otherwise, it would read the whole week.
+  const index = `create index on ${table}_${day} using brin (started_at) with (autosummarize = on)`
   return `create table ${table}_${day} partition of ${table}
-    for values from ('${lowestIdAt(start)}') to ('${lowestIdAt(start + WEEK_MS)}')${settings}`
+    for values from ('${lowestIdAt(start)}') to ('${lowestIdAt(start + WEEK_MS)}')${settings}
+    ${table === 'attempts' ? `;${index}` : ''}`
 }
 
 /** The rows in the partition for other rows, up to `limit`. */

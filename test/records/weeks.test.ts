@@ -85,6 +85,8 @@ describe.runIf(inject('database') === 'postgres')('weeks', () => {
     for (const table of weeklyTables)
       expect(await createWeeks(db, table, start)).toBe(table !== 'request_log')
     await createAll(db, ahead)
+    const indexes = await db.read('pg_indexes').where('indexdef', 'like', '% brin (started_at)%')
+    expect(indexes).toHaveLength((await weekNames(app, 'attempts')).length - 1)
     // A week without the one of the row.
     expect(await weekNames(app, 'events')).toHaveLength(4 + 4)
     expect(await weekNames(app, 'request_log')).toHaveLength(4 + 5)
