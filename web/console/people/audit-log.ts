@@ -182,11 +182,7 @@ function noEntries(query: URLSearchParams): Html {
       'No entries yet',
       'Sign-ins, changes of records, keys and access, and downloads of exports appear here.',
     )
-  return empty(
-    'No matching entries',
-    'No entries match these filters.',
-    buttonLink('/audit-log', 'Clear filters'),
-  )
+  return empty('No matching entries', 'No entries match these filters.')
 }
 
 async function entriesTable(visit: Visit, entries: AuditEntry[]): Promise<Html> {

@@ -80,7 +80,7 @@ function selectFilter(query: RequestQuery, name: string, label: string, options:
 }
 
 /** The path of the list with the same period and no filters. */
-export function clearedPath(input: Record<string, string>): string {
+function clearedPath(input: Record<string, string>): string {
   return requestsPath(input, Object.fromEntries(conditions.map((name) => [name, ''])))
 }
 

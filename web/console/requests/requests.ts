@@ -33,7 +33,7 @@ import { buttonLink, card, empty, note, pager } from '../ui.ts'
 import { errorCauses } from './error-causes.ts'
 import { canViewAllQueries, redactQuery, visibleOperations } from './request-access.ts'
 import { topOperations, trafficChart, trafficStats } from './request-figures.ts'
-import { clearedPath, FILTER_FORM, requestFilters } from './request-filters.ts'
+import { FILTER_FORM, requestFilters } from './request-filters.ts'
 import {
   conditions,
   formatCursor,
@@ -242,14 +242,7 @@ function noRequests({ config }: Visit, { input, range }: RequestQuery): Html {
   const longerPath = requestsPath(input, { range: '30d', from: '', until: '' })
   const longerLink = range !== '30d' && buttonLink(longerPath, 'Search the last 30 days')
   if (conditions.some((name) => input[name]))
-    return empty(
-      'No requests match',
-      'No requests in this period match these filters.',
-      html`<span class="actions centred">
-        ${longerLink}
-        ${buttonLink(clearedPath(input), 'Clear filters', 'quiet')}
-      </span>`,
-    )
+    return empty('No requests match', 'No requests in this period match these filters.', longerLink)
   return empty(
     'No requests in this period',
     html`Requests made with your account’s API keys appear here for
