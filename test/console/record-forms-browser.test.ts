@@ -58,6 +58,7 @@ describe('the form of a record in a browser', () => {
       await page.getByRole('option', { name, selected: true }).waitFor()
       await page.getByRole('combobox', { name: field }).press('Enter')
     }
+    await page.getByText('ID in your own system', { exact: true }).click()
     const text = page.getByLabel('External ID')
     await text.pressSequentially('crm-')
     release()

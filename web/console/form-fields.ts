@@ -224,6 +224,14 @@ export function choiceInput(
   </label>`
 }
 
+/** Fields that most people leave as they are. */
+export function foldedFields(summary: Content, fields: Content, isOpen: boolean): Html {
+  return html`<details class="more-fields"${isOpen && html` open`}>
+    <summary>${summary}</summary>
+    ${fields}
+  </details>`
+}
+
 interface FormOptions {
   /** The path that receives the form, below /console. */
   to: string

@@ -9,6 +9,7 @@ import {
   choiceField,
   type FieldOptions,
   fieldId,
+  foldedFields,
   labelledField,
   selectField,
   textArea,
@@ -185,14 +186,18 @@ export function columnsControl(field: FormField, { draft, errors }: ControlConte
   if (names.length === 0) return html`<div id="${boxId(path)}"></div>`
   const fieldset = choiceField({
     name: path,
-    legend: formLabel(field),
+    legend: html`<span class="visually-hidden">${formLabel(field)}</span>`,
     choices: names.map((name) => ({ value: name, label: columnLabel(name) })),
     values: draft.getAll(path),
     isMultiple: true,
     errors,
   })
   const shownFor = hiddenInput(kindName(path), draft.get(kindName(path)) ?? '')
-  return html`<div class="export-columns" id="${boxId(path)}">${shownFor}${fieldset}</div>`
+  const isUsed = path in errors || draft.getAll(path).length < names.length
+  return html`<div class="export-columns" id="${boxId(path)}">
+    ${shownFor}
+    ${foldedFields(formLabel(field), fieldset, isUsed)}
+  </div>`
 }
 
 function canViewOption(user: User, value: string): boolean {

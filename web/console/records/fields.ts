@@ -2,7 +2,7 @@
  *  become form texts and texts become values. */
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Html, html } from '../../shared/html.ts'
-import { boxId, fieldId } from '../form-fields.ts'
+import { boxId, fieldId, foldedFields } from '../form-fields.ts'
 import { hiddenInput } from '../ui.ts'
 import { amountProblem, typedAmount, writeAmount } from './amounts.ts'
 import {
@@ -250,7 +250,7 @@ export function schemaFields(
   const parent = prefix.replace(/\.$/, '')
   const fields = inFormOrder(parent, Object.entries(properties)).map(([name, schema]) => {
     const path = `${prefix}${name}`
-    const isRequired = required.includes(name) && !wordingOf(path).isOptional
+    const isRequired = required.includes(name) && !isFolded(path)
     return toFormField(path, schema, { name, isRequired })
   })
   return withDrivers(afterCurrencies(fields))
@@ -355,7 +355,14 @@ function partValue(value: unknown, { name }: FormField): unknown {
 
 /** The input of the field, with its label, hint and errors. */
 export function control(field: FormField, context: ControlContext): Html {
-  return KINDS[field.kind].control(field, context)
+  const { path, kind } = field
+  const shown = KINDS[kind].control(field, context)
+  const { foldedAs } = wordingOf(path)
+  return foldedAs === undefined ? shown : foldedFields(foldedAs, shown, path in context.errors)
+}
+
+function isFolded(path: string): boolean {
+  return wordingOf(path).foldedAs !== undefined
 }
 
 /** A list of objects. Each object is a group of fields. An empty list shows one empty group. */
@@ -364,7 +371,7 @@ function groupsControl(field: FormField, context: ControlContext): Html {
   const count = Math.max(1, groupCount(context.draft, field))
   const canAdd = count < (schema.maxItems ?? Number.POSITIVE_INFINITY)
   // The first field of the new group gets the focus, because it has the ID of the button.
-  const first = groupFields(field, count).find((part) => !isFolded(part))
+  const first = groupFields(field, count).find(({ path }) => !isFolded(path))
   const attributes = first && html`id="${fieldId(first.path)}"`
   return html`<fieldset class="field record-groups" id="${boxId(path)}">
     ${legend(field)}
@@ -388,9 +395,9 @@ function group(field: FormField, context: ControlContext, index: number): Html {
   const parts = groupFields(field, index)
   return html`<fieldset class="record-group">
     <legend>${title}</legend>
-    ${parts.filter((part) => !isFolded(part)).map((part) => control(part, context))}
+    ${parts.filter(({ path }) => !isFolded(path)).map((part) => control(part, context))}
     <div class="group-foot">
-      ${parts.filter(isFolded).map((part) => foldedPart(part, context))}
+      ${parts.filter(({ path }) => isFolded(path)).map((part) => control(part, context))}
       ${formButton(
         context,
         {
@@ -405,36 +412,36 @@ function group(field: FormField, context: ControlContext, index: number): Html {
   </fieldset>`
 }
 
-function isFolded({ path }: FormField): boolean {
-  return wordingOf(path).isOptional ?? false
-}
-
-function foldedPart(part: FormField, context: ControlContext): Html {
-  const isOpen = part.path in context.errors && html` open`
-  return html`<details${isOpen}>
-    <summary>${formLabel(part)} for the API</summary>
-    ${control(part, context)}
-  </details>`
-}
-
 function legend(field: FormField): Html {
   const optional = !field.isRequired && html` <span class="optional">optional</span>`
   return html`<legend>${formLabel(field)}${optional}</legend>`
 }
 
 function partsControl(field: FormField, context: ControlContext): Html {
-  const { kind, parts = [], waitsFor } = field
+  const { path, kind, parts = [], waitsFor } = field
+  const isFoldable = field.isCompact && waitsFor === undefined
   // The hint explains the possible keys. The parts of a keyed field show them already.
   const showsKeys = kind === 'keyed' && parts.length > 0
   const hint = showsKeys ? storedValueNote(field, context) : fieldHint(field, context)
   const isEmpty = waitsFor === undefined && parts.length === 0
-  const className = field.isCompact ? 'field record-group pairs' : 'field record-group'
-  return html`<fieldset class="${className}" id="${boxId(field.path)}">
-    ${legend(field)}
+  const fieldset = (className: string, heading: Html): Html => html`<fieldset class="${className}">
+    ${heading}
     ${hintLine(hint)}
     ${waitsFor !== undefined && html`<p class="muted">${waitsFor}</p>`}
     ${isEmpty && html`<p class="muted">No fields to fill in.</p>`}
     ${parts.map((part) => control(part, context))}
     ${errorLine(field, context)}
   </fieldset>`
+  const shown = isFoldable
+    ? foldedFields(
+        formLabel(field),
+        fieldset('field pairs', html`<legend class="visually-hidden">${formLabel(field)}</legend>`),
+        parts.some((part) => isUsed(part, context)),
+      )
+    : fieldset('field record-group', legend(field))
+  return html`<div id="${boxId(path)}">${shown}</div>`
+}
+
+function isUsed(field: FormField, { draft, errors }: ControlContext): boolean {
+  return field.path in errors || serializeField(draft, field) !== '[]'
 }

@@ -6,8 +6,8 @@ interface Wording {
   placeholder?: string
   /** What the options mean, which are radio buttons then. */
   options?: Record<string, string>
-  /** The form fills the field in if it is empty, so it is folded. */
-  isOptional?: boolean
+  /** The text of the fold that hides the field, which most people leave empty. */
+  foldedAs?: string
   /** The names of the parts, in the order of the form. */
   order?: string[]
 }
@@ -23,7 +23,10 @@ const WORDINGS: Record<string, Wording> = {
   description: NO_HINT,
   status: NO_HINT,
   due_at: NO_HINT,
-  external_id: { hint: 'The ID of this record in your own system.' },
+  external_id: {
+    hint: 'The ID of this record in your own system.',
+    foldedAs: 'ID in your own system',
+  },
   screening_questions: {
     hint: 'Applicants answer these questions. Their answers decide the screening outcome.',
     order: ['label', 'requirement', 'operator', 'expected', 'key'],
@@ -35,7 +38,7 @@ const WORDINGS: Record<string, Wording> = {
   'screening_questions.key': {
     hint: '',
     placeholder: 'Made from the question',
-    isOptional: true,
+    foldedAs: 'Key for the API',
   },
   answers: NO_HINT,
   row_count: { label: 'Rows' },

@@ -27,6 +27,7 @@ import {
   choiceField,
   choiceInput,
   type Errors,
+  foldedFields,
   textArea,
   textField,
 } from '../form-fields.ts'
@@ -158,9 +159,8 @@ function moreFields(input: WebhookInput, errors: Errors): Html {
     input.headers.includes(STORED_VALUE) &&
     html` A line with <code>${STORED_VALUE}</code> keeps its value.`
   const isUsed = input.ordering !== blankWebhook.ordering || input.headers.trim() !== ''
-  const isOpen = isUsed || errors.ordering || errors.headers
-  return html`<details class="more-fields"${isOpen && html` open`}>
-    <summary>Order and headers</summary>
+  const isOpen = isUsed || 'ordering' in errors || 'headers' in errors
+  const fields = html`
     ${choiceField({
       name: 'ordering',
       legend: 'Order',
@@ -188,8 +188,8 @@ function moreFields(input: WebhookInput, errors: Errors): Html {
       rows: 3,
       isCode: true,
       errors,
-    })}
-  </details>`
+    })}`
+  return foldedFields('Order and headers', fields, isOpen)
 }
 
 /** While the user types, the server checks the URL and htmx shows its verdict. */
