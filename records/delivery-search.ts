@@ -58,9 +58,8 @@ export async function searchDeliveries(
   const filtersWithoutIndex =
     state === 'delivered' || eventType !== undefined || bulkJobId !== undefined
   const rowsOfEach = filtersWithoutIndex ? Math.ceil(maxRowsRead / webhookIds.length) : limit + 1
-  const ranges = webhookIds.map((id) =>
-    searchRange(scope, search, id).orderBy('deliveries.id', direction),
-  )
+  const order = `deliveries.webhook_id ${direction}, deliveries.id ${direction}`
+  const ranges = webhookIds.map((id) => searchRange(scope, search, id).orderByRaw(order))
   const read = ranges.map((range) => range.clone().select(DELIVERY_COLUMNS).limit(rowsOfEach))
   const query = scope.sql(unionAll(scope, read).as('deliveries'))
   if (state === 'delivered') query.where('deliveries.state', state)
@@ -113,7 +112,11 @@ function searchRange(
   { state, id, since, until, olderThan, newerThan }: DeliverySearch,
   webhookId: string,
 ): Knex.QueryBuilder {
-  const range = scope.rows('deliveries').where('deliveries.webhook_id', webhookId)
+  const range = scope.rows('deliveries')
+  // With `=`, PostgreSQL may choose the primary key, and read the newer rows of other webhooks: see `isOfAccount`.
+  if (scope.dialect === 'postgres')
+    range.whereRaw('deliveries.webhook_id = any (?::uuid[])', [`{${webhookId}}`])
+  else range.where('deliveries.webhook_id', webhookId)
   if (state !== undefined && state !== 'delivered')
     range.whereRaw(undeliveredCondition(scope, state))
   // With an `or` instead of the union, SQLite would read all deliveries of the webhook.
