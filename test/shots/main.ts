@@ -118,6 +118,7 @@ function pagesOf({
     { name: 'request', path: `/console/requests/${requestId}` },
     { name: 'events', path: '/console/events' },
     { name: 'event', path: `/console/events/${eventId}` },
+    { name: 'deliveries', path: '/console/deliveries' },
     { name: 'webhooks', path: '/console/webhooks' },
     { name: 'webhook-new', path: '/console/webhooks/new' },
     { name: 'webhook', path: `/console/webhooks/${webhookId}` },
