@@ -47,6 +47,12 @@ export class ContractBroken extends Error {
   }
 }
 
+/** Returns a function that creates failures of this kind. */
+export function failuresOf(check: CheckName) {
+  return (request: Request, message: string, earlier?: Request[]): ContractBroken =>
+    new ContractBroken(check, request, message, earlier)
+}
+
 interface Expectation {
   check: CheckName
   expected: number

@@ -8,9 +8,11 @@ import {
   type ParameterMeaning,
   type WordedHeader,
 } from '../words/headers.ts'
-import { ContractBroken } from './contract-broken.ts'
+import { failuresOf } from './contract-broken.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 import { isValid } from './values/validity.ts'
+
+const broken = failuresOf('header_meaning')
 
 /** `Date` has whole seconds. The duration of the request comes on top: the service can compute a value
  *  when the request begins, and `Date` when it ends. */
@@ -116,8 +118,4 @@ function expectedParameter(
   const other = headers.get(equals ?? seconds_until ?? '')
   if (other === null) return undefined
   return seconds_until === undefined ? Number(other) : Number(other) - nowSeconds
-}
-
-function broken(request: Request, message: string): ContractBroken {
-  return new ContractBroken('header_meaning', request, message)
 }

@@ -85,6 +85,12 @@ export function kindAt(kinds: Kind[], collection: string): Kind {
   return found
 }
 
+export function operationOf({ operations }: Contract, id: string): Operation {
+  const found = operations.find((one) => one.id === id)
+  if (found === undefined) throw new Error(`the contract has no operation ${id}`)
+  return found
+}
+
 export function findOperation(
   { operations }: Contract,
   method: string,

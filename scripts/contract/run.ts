@@ -1,4 +1,5 @@
 /** The state of one run of the contract tests, and the requests that it builds. */
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Contract } from '../model/contract.ts'
 import type { JsonObject } from '../model/json.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
@@ -6,7 +7,7 @@ import { inlineReferences } from '../model/references.ts'
 import { mapValues, type Schema } from '../model/schema.ts'
 import { meetsCondition, readRecordWords } from '../words/records.ts'
 import type { Validators } from './conformance.ts'
-import { assertStatus, type CheckName } from './contract-broken.ts'
+import { assertStatus, type CheckName, type ContractBroken } from './contract-broken.ts'
 import type { Coverage, Tests } from './coverage.ts'
 import { exampleFile } from './file-request.ts'
 import { readUntil } from './poll.ts'
@@ -19,8 +20,8 @@ import type { TestRecords } from './test-records.ts'
 const FINISH_TIMEOUT_MS = 30_000
 const POLL_MS = 50
 
-/** The most tries of a check. A try can fail because the service itself changes a record, such as
- *  an export, between two requests. */
+/** The most tries of a comparison. A try can fail because the service itself changes a record, such
+ *  as an export, between two requests. */
 export const MAX_TRIES = 20
 export const RETRY_DELAY_MS = 100
 
@@ -171,6 +172,23 @@ export async function waitUntilFinished(
     FINISH_TIMEOUT_MS,
     POLL_MS,
   )
+}
+
+/** Compares again, until `compare` finds no failure. Throws the last one. */
+export async function compareInTries(
+  compare: () => Promise<ContractBroken | undefined>,
+): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    const failure = await compare()
+    if (failure === undefined) return
+    if (tries === MAX_TRIES) throw failure
+    await delay(RETRY_DELAY_MS)
+  }
+}
+
+/** The record at the path. Throws ContractBroken unless the response conforms to the operation. */
+export async function readRecord(run: Run, get: Operation, path: string): Promise<JsonObject> {
+  return (await run.send(get, newRequest(run, get, path))).json as JsonObject
 }
 
 /** Throws unless the service refuses or accepts the probe as it does the usual request. */

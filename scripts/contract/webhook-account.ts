@@ -3,6 +3,7 @@ import type { Contract } from '../model/contract.ts'
 import type { JsonObject } from '../model/json.ts'
 import { assertStatus, ContractBroken } from './contract-broken.ts'
 import type { TestedWebhook } from './receiver.ts'
+import { operationOf } from './record-kinds.ts'
 import { newRequest, type Run } from './run.ts'
 
 export interface WebhookAccount {
@@ -58,8 +59,7 @@ export function hasWebhooks({ operations }: Contract): boolean {
 export function webhookAccountOf(run: Run): WebhookAccount {
   /** Throws ContractBroken unless the operation succeeds. */
   async function exchange(id: string, recordId: string, body?: JsonObject) {
-    const operation = run.contract.operations.find((one) => one.id === id)
-    if (operation === undefined) throw new Error(`The contract has no operation ${id}`)
+    const operation = operationOf(run.contract, id)
     const request = newRequest(run, operation, operation.path.replace(/\{.+\}/, recordId), { body })
     const response = await run.send(operation, request)
     const expected = operation.success.status

@@ -1,6 +1,5 @@
 /** Oracle: an operation refuses requests without a valid API key, and keys without the permission
  *  that the operation needs. Other keys of the account get what the key of the run gets. */
-import { setTimeout as delay } from 'node:timers/promises'
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import { readImportWords } from '../../words/imports.ts'
@@ -11,11 +10,10 @@ import type { ReceivedResponse, Request } from '../request.ts'
 import {
   assertSameStatus,
   type Check,
-  MAX_TRIES,
+  compareInTries,
   newRequest,
   preparePath,
   prepareRequest,
-  RETRY_DELAY_MS,
   type Run,
   waitUntilFinished,
 } from '../run.ts'
@@ -202,16 +200,14 @@ async function assertForbidden(run: Run, operation: Operation, probe: Probe): Pr
  *  response about the key itself. */
 async function assertSameResponse(run: Run, operation: Operation, probe: Probe): Promise<void> {
   const { what, request, key } = probe
-  for (let tries = 1; ; tries++) {
+  await compareInTries(async () => {
     const usual = await run.send(operation, request)
     const response = await assertReturns(run, operation, probe, usual.status)
     const [text, expected] = [response, usual].map((one) => stableText(run.contract, one))
-    if (isAboutKey(run, operation) || text === expected) return
+    if (isAboutKey(run, operation) || text === expected) return undefined
     const message = `${what} got another body than the run's key`
-    if (tries === MAX_TRIES)
-      throw new ContractBroken('isolation', { ...request, key }, message, [request])
-    await delay(RETRY_DELAY_MS)
-  }
+    return new ContractBroken('isolation', { ...request, key }, message, [request])
+  })
 }
 
 /** Whether the operation returns neither a record nor a list. */

@@ -10,7 +10,7 @@ import { findEventList, readEmitConditions } from '../../words/events.ts'
 import { readImportWords } from '../../words/imports.ts'
 import { requestSchema } from '../../words/records.ts'
 import { formatFirstError } from '../conformance.ts'
-import { ContractBroken, shorten, show } from '../contract-broken.ts'
+import { failuresOf, shorten, show } from '../contract-broken.ts'
 import { type Attempt, type Receiver, startContractReceiver } from '../receiver.ts'
 import { findItemOperation } from '../record-kinds.ts'
 import type { Request } from '../request.ts'
@@ -27,6 +27,8 @@ import {
   sendAndListen,
 } from './events.ts'
 import { failingImport } from './imports.ts'
+
+export const broken = failuresOf('deliveries')
 
 /** The longest that an attempt may be late. */
 export const TIMEOUT_MS = 20_000
@@ -232,8 +234,4 @@ function findHeaderProblem(
   if (header['x-time-of'] && !(differenceMs <= CLOCK_TOLERANCE_MS))
     return `${name} is not the time of the attempt`
   return undefined
-}
-
-export function broken(request: Request, message: string): ContractBroken {
-  return new ContractBroken('deliveries', request, message)
 }

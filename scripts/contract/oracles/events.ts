@@ -8,7 +8,7 @@ import { findIdempotencyKey } from '../../words/idempotency.ts'
 import { readListWords, readMaxPageSize } from '../../words/lists.ts'
 import { readPointer } from '../../words/read.ts'
 import { readRecordWords, requestSchema } from '../../words/records.ts'
-import { ContractBroken, show } from '../contract-broken.ts'
+import { failuresOf, show } from '../contract-broken.ts'
 import { findItemOperation, idIn } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import {
@@ -21,6 +21,8 @@ import {
   withId,
 } from '../run.ts'
 import { jsonBytes, limitValues } from '../values/limit-values.ts'
+
+const broken = failuresOf('emitted_events')
 
 /** The clocks of the service and of this computer may differ by this much. */
 export const CLOCK_TOLERANCE_MS = 60_000
@@ -323,8 +325,4 @@ export function assertEmitted(
   }
   if (unexpected.length > 0)
     throw broken(request, `emitted ${unexpected.join(', ')}, which it must not emit`)
-}
-
-function broken(request: Request, message: string): ContractBroken {
-  return new ContractBroken('emitted_events', request, message)
 }

@@ -8,11 +8,11 @@ import type { Operation } from '../../model/operations.ts'
 import { type ExportFileWords, readExportFileWords } from '../../words/export-files.ts'
 import { findItemSchema } from '../../words/lists.ts'
 import { readPointer } from '../../words/read.ts'
-import { readRecordWords, requestSchema, wordsOfRecord } from '../../words/records.ts'
+import { requestSchema, wordsOfRecord } from '../../words/records.ts'
 import { ContractBroken, show } from '../contract-broken.ts'
-import { collectionOf, findOperation } from '../record-kinds.ts'
+import { collectionOf, findOperation, operationOf } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
-import { type Check, newRequest, type Run, waitUntilFinished } from '../run.ts'
+import { type Check, newRequest, type Run } from '../run.ts'
 import {
   chooseFilterings,
   chooseTogether,
@@ -22,7 +22,7 @@ import {
 import { createSeeds } from './list-seeds.ts'
 import { ListUnderTest, MAX_PAGES } from './list-under-test.ts'
 import { assertAccepted } from './refused.ts'
-import { assertRules } from './stored-values.ts'
+import { createFinished } from './stored-values.ts'
 
 const FORMULAS = ['=1+1', '+1', '-1', '@a', '\t1', '\r1', "'=1"]
 /** Text that CSV must quote, or that a file could confuse with other text. */
@@ -43,7 +43,6 @@ interface ExportTest {
   /** Returns the file. */
   operation: Operation
   create: Operation
-  get: Operation
   words: ExportFileWords
   resource: string
   list: ListUnderTest
@@ -56,22 +55,21 @@ export async function* exportFileChecks(run: Run, operation: Operation): AsyncGe
   const words = readExportFileWords(operation)
   const itemPath = operation.path.slice(0, operation.path.lastIndexOf('/'))
   const create = findOperation(contract, 'post', collectionOf(itemPath))
-  const get = findOperation(contract, 'get', itemPath)
-  if (!words || !create || !get) return
+  if (!words || !create) return
   const { properties = {} } = requestSchema(contract, create)
   const maxFilters = properties[words.filters]?.maxProperties
   const formats = (properties[words.format]?.enum ?? []).map(String)
   const json = formats.find((format) => ![...words.csv, ...words.workbook].includes(format))
   for (const [resource, id] of Object.entries(words.lists)) {
-    const listed = contract.operations.find((one) => one.id === id)
-    const schema = listed && findItemSchema(contract, listed)
-    if (!listed || !schema) throw new Error(`x-export-file names ${id}, which is no list`)
+    const listed = operationOf(contract, id)
+    const schema = findItemSchema(contract, listed)
+    if (!schema) throw new Error(`x-export-file names ${id}, which is no list`)
     const seeding = { texts: TEXTS, count: RECORDS }
     const { earlier } = await createSeeds(run, listed, listed.path, seeding)
     const list = new ListUnderTest(run, listed)
     const { include = {} } = wordsOfRecord(schema)
     const fields = Object.keys(schema.properties ?? {}).filter((name) => !(name in include))
-    const test = { run, operation, create, get, words, resource, list, fields }
+    const test = { run, operation, create, words, resource, list, fields }
     const selections: Selection[] = [
       ...formats.map((format) => ({ format, filterings: [] })),
       { format: words.csv[0], filterings: [], columns: [fields.at(-1) ?? '', fields[0] ?? ''] },
@@ -132,22 +130,19 @@ async function assertExported(test: ExportTest, selection: Selection): Promise<v
 
 /** Counts the promises that `assertExported` tests. */
 function noteTested(
-  { run, operation, create, get, words }: ExportTest,
+  { run, operation, create, words }: ExportTest,
   record: JsonObject,
   file: ReceivedResponse,
 ): void {
   for (const name of Object.keys(record[words.filters] ?? {}))
     run.tested(create.id, 'body optional', `${words.filters}.${name}`)
   for (const word of Object.keys(words)) run.tested(operation.id, `x-export-file.${word}`)
-  for (const name of Object.keys(readRecordWords(run.contract, get).set_when ?? {}))
-    if (record[name] !== null) run.tested(get.id, 'x-record.set_when', name)
-  run.tested(get.id, 'x-record.finished_when')
   for (const name of ['Content-Disposition', 'Repr-Digest'])
     if (file.headers.has(name)) run.tested(operation.id, `header ${name.toLowerCase()}`, name)
 }
 
 async function requestFile(
-  { run, operation, create, get, words, resource }: ExportTest,
+  { run, operation, create, words, resource }: ExportTest,
   { format, columns }: Selection,
   query: Record<string, string>,
 ): Promise<{ request: Request; record: JsonObject; file: ReceivedResponse }> {
@@ -165,13 +160,9 @@ async function requestFile(
     [words.columns]: columns,
   }
   const creation = newRequest(run, create, create.path, { body })
-  const created = await assertAccepted(run, create, creation, 'an export')
-  const path = created.headers.get('location') ?? ''
+  const { path, record } = await createFinished(run, create, creation)
   const filePath = path + operation.path.slice(operation.path.lastIndexOf('/'))
-  await waitUntilFinished(run, operation, filePath)
   const request = newRequest(run, operation, filePath)
-  const record = (await run.send(get, newRequest(run, get, path))).json as JsonObject
-  assertRules(readRecordWords(run.contract, get), request, record)
   const file = await assertAccepted(run, operation, request, `the file of ${show(record)}`)
   return { request, record, file }
 }

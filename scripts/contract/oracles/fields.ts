@@ -5,8 +5,10 @@ import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import { findItemSchema, type ListWords, readListWords } from '../../words/lists.ts'
 import { readPointer } from '../../words/read.ts'
-import { ContractBroken, show } from '../contract-broken.ts'
+import { failuresOf, show } from '../contract-broken.ts'
 import { type Check, newRequest, parameterSchema, preparePath, type Run } from '../run.ts'
+
+const broken = failuresOf('list_contents')
 
 export function* fieldChecks(run: Run, operation: Operation): Generator<Check> {
   const words = readListWords(run.contract)
@@ -38,16 +40,8 @@ async function assertSelected(
   const recordsOf = (body: unknown) => (isList ? readPointer(body, items) : [body]) as JsonObject[]
   const [records, expected] = [recordsOf(json), recordsOf(plain.json).map(select)]
   if (!isDeepStrictEqual(records, expected))
-    throw new ContractBroken(
-      'list_contents',
-      request,
-      `has ${show(records)}, not ${show(expected)}`,
-    )
+    throw broken(request, `has ${show(records)}, not ${show(expected)}`)
   if (headers.get('etag') !== plain.headers.get('etag'))
-    throw new ContractBroken(
-      'list_contents',
-      request,
-      'has another ETag than without the parameter',
-    )
+    throw broken(request, 'has another ETag than without the parameter')
   run.tested('openapi.yaml', 'x-lists.fields')
 }

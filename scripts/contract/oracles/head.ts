@@ -1,19 +1,19 @@
 /** Oracle: HEAD has the status and the headers of GET, without a body (RFC 9110 §9.3.2). */
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Operation } from '../../model/operations.ts'
 import { listCommonHeaders, listWordedHeaders } from '../../words/headers.ts'
-import { ContractBroken } from '../contract-broken.ts'
+import { failuresOf } from '../contract-broken.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import {
   type Check,
+  compareInTries,
   hasParameter,
-  MAX_TRIES,
   newRequest,
-  RETRY_DELAY_MS,
   type Run,
   UNKNOWN_ID,
   withId,
 } from '../run.ts'
+
+const broken = failuresOf('header_meaning')
 
 export async function* headChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const path = await run.records.sharedPath(operation)
@@ -33,15 +33,11 @@ export async function* headChecks(run: Run, operation: Operation): AsyncGenerato
 
 async function assertSameAsGet(run: Run, operation: Operation, get: Request): Promise<void> {
   const head = { ...get, method: 'HEAD' }
-  let difference: string | undefined
-  // Other requests may change the record between GET and HEAD.
-  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+  await compareInTries(async () => {
     const ofGet = await run.send(operation, get)
-    difference = findDifference(run, operation, ofGet, await run.sendUnchecked(head))
-    if (difference === undefined) return
-    await delay(RETRY_DELAY_MS)
-  }
-  throw new ContractBroken('header_meaning', head, difference ?? '')
+    const difference = findDifference(run, operation, ofGet, await run.sendUnchecked(head))
+    return difference === undefined ? undefined : broken(head, difference)
+  })
 }
 
 function findDifference(

@@ -4,12 +4,12 @@ import { randomUUID } from 'node:crypto'
 import type { Operation } from '../../model/operations.ts'
 import type { Schema } from '../../model/schema.ts'
 import { listWordedHeaders, type WordedHeader } from '../../words/headers.ts'
-import { ContractBroken } from '../contract-broken.ts'
+import { failuresOf } from '../contract-broken.ts'
 import type { Request } from '../request.ts'
-import { type Check, prepareRequest, type Run } from '../run.ts'
+import { type Check, compareInTries, prepareRequest, type Run } from '../run.ts'
 import { isValid } from '../values/validity.ts'
 
-const MAX_TRIES = 4
+const broken = failuresOf('header_meaning')
 
 export async function* headerChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const path = await run.records.sharedPath(operation)
@@ -136,7 +136,7 @@ function listEchoValues(schema: Schema): { valid: string[]; invalid: string[] } 
   }
 }
 
-/** Tries again, because a new window of the rate limit can begin between the requests. */
+/** A new window of the rate limit can begin between the requests. */
 async function assertCountsDown(
   run: Run,
   operation: Operation,
@@ -147,21 +147,13 @@ async function assertCountsDown(
     const { headers } = await run.send(operation, request)
     return Number(headers.get(name))
   }
-  let problem = ''
-  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+  await compareInTries(async () => {
     const before = await read(first)
     await run.sendUnchecked(between)
     const after = await read(last)
-    if (after === before - fall) {
-      run.tested(operation.id, 'x-counts-down', name)
-      if (first.key !== last.key) run.tested(operation.id, 'x-scope', name)
-      return
-    }
-    problem = `${what}: ${name} is ${after} instead of ${before - fall}`
-  }
-  throw broken(last, problem)
-}
-
-function broken(request: Request, message: string): ContractBroken {
-  return new ContractBroken('header_meaning', request, message)
+    if (after === before - fall) return undefined
+    return broken(last, `${what}: ${name} is ${after} instead of ${before - fall}`)
+  })
+  run.tested(operation.id, 'x-counts-down', name)
+  if (first.key !== last.key) run.tested(operation.id, 'x-scope', name)
 }

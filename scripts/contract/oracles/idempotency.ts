@@ -6,20 +6,18 @@ import type { Operation } from '../../model/operations.ts'
 import { isObject } from '../../model/source.ts'
 import { findIdempotencyKey, type IdempotencyKey } from '../../words/idempotency.ts'
 import { asShownLater, listShownOnce } from '../../words/records.ts'
-import { assertStatus, ContractBroken } from '../contract-broken.ts'
+import { assertStatus, failuresOf } from '../contract-broken.ts'
 import { readUntil } from '../poll.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import { type Check, prepareRequest, type Run } from '../run.ts'
+
+const broken = failuresOf('idempotency')
 
 const SIMULTANEOUS_REQUESTS = 4
 const MAX_WAIT_MS = 20_000
 const POLL_MS = 250
 /** A timer may end this much too early. */
 const TIMER_TOLERANCE_MS = 50
-
-function broken(request: Request, message: string): ContractBroken {
-  return new ContractBroken('idempotency', request, message)
-}
 
 export function* idempotencyChecks(run: Run, operation: Operation): Generator<Check> {
   const key = findIdempotencyKey(operation)

@@ -4,22 +4,15 @@ import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import { readDefault } from '../../model/schema.ts'
 import { type ImportWords, readImportWords } from '../../words/imports.ts'
-import { readRecordWords, requestSchema } from '../../words/records.ts'
+import { requestSchema } from '../../words/records.ts'
 import { fieldErrors } from '../../words/refusals.ts'
 import { ContractBroken, show } from '../contract-broken.ts'
-import { findItemOperation } from '../record-kinds.ts'
+import { operationOf } from '../record-kinds.ts'
 import { type Request, toSearch } from '../request.ts'
-import {
-  type Check,
-  newRequest,
-  parameterSchema,
-  parametersIn,
-  type Run,
-  waitUntilFinished,
-} from '../run.ts'
+import { type Check, newRequest, parameterSchema, parametersIn, type Run } from '../run.ts'
 import { objectMutations } from '../values/invalid-values.ts'
 import { assertAccepted } from './refused.ts'
-import { assertRules } from './stored-values.ts'
+import { createFinished } from './stored-values.ts'
 
 const NDJSON = 'application/x-ndjson'
 const CSV = 'text/csv'
@@ -35,7 +28,8 @@ export function* importChecks(run: Run, operation: Operation): Generator<Check> 
   yield {
     what: 'a file with a column that is no field',
     async perform() {
-      const { request, record } = await importFile(run, operation, failingImport(run, operation))
+      const request = failingImport(run, operation)
+      const { record } = await createFinished(run, operation, request)
       assertDefaults(run, operation, request, record)
     },
   }
@@ -88,20 +82,13 @@ async function assertSameVerdicts(
   resource: string,
   id: string,
 ): Promise<void> {
-  const find = (wanted: string): Operation => {
-    const found = run.contract.operations.find((one) => one.id === wanted)
-    if (found === undefined) throw new Error(`x-import names ${wanted}, which does not exist`)
-    return found
-  }
-  const [create, errors] = [find(id), find(words.errors)]
+  const create = operationOf(run.contract, id)
+  const errors = operationOf(run.contract, words.errors)
   const rows = await newRows(run, create)
   const text = rows.map((row) => `${JSON.stringify(row)}\n`).join('')
   const query = { ...words.trial, [words.resource]: resource }
-  const { path, request, record } = await importFile(
-    run,
-    operation,
-    newImport(run, operation, query, { mediaType: NDJSON, text }),
-  )
+  const request = newImport(run, operation, query, { mediaType: NDJSON, text })
+  const { path, record } = await createFinished(run, operation, request)
   const refusals = await readRefusals(run, errors, path)
   let refused = 0
   for (const [index, row] of rows.entries()) {
@@ -147,22 +134,6 @@ function newImport(
   const example = newRequest(run, operation, operation.path)
   const path = `${operation.path}?${toSearch(Object.entries(query))}`
   return { ...example, path, headers: { 'Content-Type': mediaType }, body: text }
-}
-
-/** Waits until the import has ended. */
-async function importFile(run: Run, operation: Operation, request: Request) {
-  const created = await assertAccepted(run, operation, request, 'an import')
-  const path = created.headers.get('location') ?? ''
-  const get = findItemOperation(run.contract, 'get', operation.path)
-  if (get === undefined) throw new Error(`No operation returns the imports of ${operation.path}`)
-  await waitUntilFinished(run, get, path)
-  const record = (await run.send(get, newRequest(run, get, path))).json as JsonObject
-  const recordWords = readRecordWords(run.contract, get)
-  assertRules(recordWords, request, record)
-  for (const name of Object.keys(recordWords.set_when ?? {}))
-    if (record[name] !== null) run.tested(get.id, 'x-record.set_when', name)
-  run.tested(get.id, 'x-record.finished_when')
-  return { path, request, record }
 }
 
 /** The errors of the refused rows, by their line. */

@@ -11,9 +11,18 @@ import {
   readRecordWords,
   responseSchema,
 } from '../../words/records.ts'
-import { ContractBroken, show } from '../contract-broken.ts'
-import { findItemOperation, idIn, listKinds } from '../record-kinds.ts'
-import { type Check, hasParameter, newRequest, parameterSchema, type Run } from '../run.ts'
+import { failuresOf, show } from '../contract-broken.ts'
+import { findItemOperation, idIn, listKinds, operationOf } from '../record-kinds.ts'
+import {
+  type Check,
+  hasParameter,
+  newRequest,
+  parameterSchema,
+  type Run,
+  readRecord,
+} from '../run.ts'
+
+const broken = failuresOf('list_contents')
 
 type Source = NonNullable<RecordWords['include']>[string]
 
@@ -47,15 +56,11 @@ async function assertIncluded(
   const { json } = await run.send(operation, request)
   const records = (isList ? readPointer(json, words?.items ?? '') : [json]) as JsonObject[]
   for (const record of records.slice(0, 2)) {
-    const plain = await read(run, get, path.replace(/[^/]+$/, String(record.id)))
+    const plain = await readRecord(run, get, path.replace(/[^/]+$/, String(record.id)))
     const embedded = await expectedOf(run, plain, source)
     const expected = { ...plain, ...(embedded !== undefined && { [name]: embedded }) }
     if (!isDeepStrictEqual(record, expected))
-      throw new ContractBroken(
-        'list_contents',
-        request,
-        `has ${show(record)}, not ${show(expected)}`,
-      )
+      throw broken(request, `has ${show(record)}, not ${show(expected)}`)
   }
   run.tested('openapi.yaml', 'x-lists.include')
   run.tested(get.id, 'x-record.include', name)
@@ -81,7 +86,7 @@ async function expectedOf(run: Run, record: JsonObject, source: Source): Promise
     const collection = run.records.kindOf(source)?.collection ?? ''
     const get = findItemOperation(run.contract, 'get', collection)
     if (get === undefined || record[source] === null) return undefined
-    return read(run, get, `${collection}/${record[source]}`)
+    return readRecord(run, get, `${collection}/${record[source]}`)
   }
   const counts: JsonObject = {}
   for (const [key, counted] of Object.entries(source))
@@ -95,9 +100,8 @@ async function countReferring(
   { id }: JsonObject,
   { list, reference, by }: Counted,
 ): Promise<JsonObject> {
-  const operation = run.contract.operations.find((one) => one.id === list)
-  const words = readListWords(run.contract)
-  if (operation === undefined || words?.meta.total === undefined) return {}
+  const operation = operationOf(run.contract, list)
+  const { total = '' } = readListWords(run.contract)?.meta ?? {}
   const filters = listFilters(operation)
   const filterBy = (field: string) => filters.find(({ fields }) => fields[0] === field)?.parameter
   const values = filterBy(by)
@@ -109,11 +113,7 @@ async function countReferring(
       operation,
       newRequest(run, operation, operation.path, { query }),
     )
-    counts[option] = readPointer(json, words.meta.total)
+    counts[option] = readPointer(json, total)
   }
   return counts
-}
-
-async function read(run: Run, get: Operation, path: string): Promise<JsonObject> {
-  return (await run.send(get, newRequest(run, get, path))).json as JsonObject
 }

@@ -5,7 +5,7 @@ import type { Schema } from '../../model/schema.ts'
 import { readListWords } from '../../words/lists.ts'
 import { requestSchema } from '../../words/records.ts'
 import { fieldErrors, namesFields } from '../../words/refusals.ts'
-import { ContractBroken, shorten } from '../contract-broken.ts'
+import { failuresOf, shorten } from '../contract-broken.ts'
 import { randomCheck } from '../random-check.ts'
 import { type Request, toSearch, toText } from '../request.ts'
 import {
@@ -20,6 +20,8 @@ import { type BrokenKeyword, listBroken } from '../values/broken-keywords.ts'
 import { invalidValues, type Mutation, objectMutations } from '../values/invalid-values.ts'
 import { limitValues, type NamedValue } from '../values/limit-values.ts'
 import { validInputs } from './valid-data.ts'
+
+const broken = failuresOf('negative_data_rejection')
 
 export async function* invalidValueChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const request = await prepareRequest(run, operation)
@@ -81,19 +83,11 @@ async function sendInvalid(
   const response = await run.send(operation, request)
   const { status, text } = response
   if (status !== 422 && status !== 400)
-    throw new ContractBroken(
-      'negative_data_rejection',
-      request,
-      `invalid data returned ${status}: ${shorten(text)}`,
-    )
+    throw broken(request, `invalid data returned ${status}: ${shorten(text)}`)
   if (status !== 422 || field === undefined || !namesFields(run.contract, operation)) return
   const fields = Object.keys(fieldErrors(run.contract, operation, response))
   if (!fields.some((name) => name === field || name.startsWith(`${field}.`)))
-    throw new ContractBroken(
-      'negative_data_rejection',
-      request,
-      `the errors name ${fields.join(', ') || 'no field'} instead of ${field}`,
-    )
+    throw broken(request, `the errors name ${fields.join(', ') || 'no field'} instead of ${field}`)
   run.tested(operation.id, 'x-names-fields')
 }
 

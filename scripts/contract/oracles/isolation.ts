@@ -4,7 +4,7 @@ import type { Operation } from '../../model/operations.ts'
 import { findIdempotencyKey, type IdempotencyKey } from '../../words/idempotency.ts'
 import { findItemSchema, listFilters, readListWords, readMaxPageSize } from '../../words/lists.ts'
 import { readField, readPointer } from '../../words/read.ts'
-import { assertStatus, ContractBroken } from '../contract-broken.ts'
+import { assertStatus, failuresOf } from '../contract-broken.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import {
   type Check,
@@ -16,6 +16,8 @@ import {
 } from '../run.ts'
 import type { TestRecords } from '../test-records.ts'
 import { assertChangesNothing } from './refused.ts'
+
+const broken = failuresOf('isolation')
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g
 
@@ -163,8 +165,4 @@ async function assertOwnKeys(
   if (ownId !== undefined && idsIn(otherResponse).has(ownId))
     throw broken(probe, `the response is that to a request of ${whose}`)
   if (whose === 'another user') run.tested(operation.id, 'x-scope', name)
-}
-
-function broken(request: Request, message: string): ContractBroken {
-  return new ContractBroken('isolation', request, message)
 }

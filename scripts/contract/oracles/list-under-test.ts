@@ -343,8 +343,8 @@ export class ListUnderTest {
    *  exist, and the values of records that the service itself changes. */
   async assertSameAsRecords(): Promise<void> {
     const get = findItemOperation(this.#run.contract, 'get', this.operation.path)
-    const words = get && readRecordWords(this.#run.contract, get)
     if (get === undefined) return
+    const { finished_when } = readRecordWords(this.#run.contract, get)
     const schema = findItemSchema(this.#run.contract, this.operation) ?? {}
     const { properties = {} } = (schema.oneOf ?? [schema]).reduce(mergeSchemas, {})
     for (const entry of (await this.readAll()).slice(-3) as JsonObject[]) {
@@ -352,14 +352,14 @@ export class ListUnderTest {
       const probe = newRequest(this.#run, get, path)
       const { json, status } = await this.#run.send(get, probe)
       if (status === 404) continue
-      assertRules(words ?? {}, probe, entry)
+      assertRules(this.#run, get, probe, entry)
       for (const [field, { 'x-returned-by': senders }] of Object.entries(properties)) {
         if (!Array.isArray(senders) || senders.includes(this.operation.id)) continue
         if (field in entry)
           throw this.broken('list_contents', `the list has ${field}, which only ${senders} returns`)
         this.#run.tested(get.id, 'x-returned-by', field)
       }
-      if (words?.finished_when) continue
+      if (finished_when) continue
       const record = (json ?? {}) as JsonObject
       const name = Object.keys(entry).find((one) => !isDeepStrictEqual(record[one], entry[one]))
       if (name === undefined) continue

@@ -6,7 +6,7 @@ import type { Operation } from '../../model/operations.ts'
 import { listOwnEvents } from '../../words/events.ts'
 import { readWord } from '../../words/read.ts'
 import { asShownLater, meetsCondition, requestSchema, responseSchema } from '../../words/records.ts'
-import { ContractBroken, show } from '../contract-broken.ts'
+import { ContractBroken, failuresOf, show } from '../contract-broken.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import { newRequest, type Run } from '../run.ts'
 import { minimalValue } from '../values/valid-values.ts'
@@ -19,6 +19,8 @@ import {
   findDifference,
   TIME_PRECISION_MS,
 } from './stored-values.ts'
+
+const broken = failuresOf('sequence')
 
 /** Calls `work` with a model that has a record of each kind in `begin`. Adds the model's steps to
  *  the message of a ContractBroken. */
@@ -173,7 +175,7 @@ export class RecordModel {
     if (refusal[1] === undefined) {
       const before = record.fields
       this.#assertFields(request, record, { ...before, ...body }, response)
-      assertRules(record.kind.words, request, response.json as JsonObject)
+      assertRules(this.#run, update, request, response.json as JsonObject)
       noteVersion(record, response)
       this.#expectEvents(update, record, before)
     }
@@ -251,10 +253,10 @@ export class RecordModel {
   async #assertCleared(record: ModelRecord, { field }: Reference): Promise<void> {
     const { request, response } = await this.#read(record)
     const { fields, tag } = record
-    const { words } = record.kind
+    const { get, words } = record.kind
     this.#assertFields(request, record, { ...fields, [field]: null }, response)
     const present = response.json as JsonObject
-    assertRules(words, request, present)
+    assertRules(this.#run, get, request, present)
     const { updated } = words
     if (updated !== undefined) {
       assertLater(request, updated, fields, present)
@@ -315,8 +317,4 @@ function assertOutcome(
 function noteVersion(record: ModelRecord, { json, headers }: ReceivedResponse): void {
   if (record.tag !== null) record.oldTags.push(record.tag)
   Object.assign(record, { fields: json, tag: headers.get('etag') })
-}
-
-function broken(request: Request, message: string): ContractBroken {
-  return new ContractBroken('sequence', request, message)
 }

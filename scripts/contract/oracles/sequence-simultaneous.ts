@@ -1,7 +1,7 @@
 /** Simultaneous requests must have the same effect as requests that the service handles one after
  *  the other. */
 import type { JsonObject } from '../../model/json.ts'
-import { ContractBroken } from '../contract-broken.ts'
+import { failuresOf } from '../contract-broken.ts'
 import { type Check, newRequest, type Run } from '../run.ts'
 import {
   type LinkedKind,
@@ -10,6 +10,8 @@ import {
   type Reference,
 } from './sequence-kinds.ts'
 import { type ModelRecord, type RecordModel, withModel } from './sequence-model.ts'
+
+const broken = failuresOf('sequence')
 
 /** By chance, the service may handle simultaneous requests one after the other, and a fault would
  *  not show. */
@@ -80,8 +82,7 @@ async function assertOneSuccess(
   const accepted = responses.filter(({ status }) => status === kind.update.success.status)
   const [request] = requests
   if (request && accepted.length !== 1)
-    throw new ContractBroken(
-      'sequence',
+    throw broken(
       request,
       `${accepted.length} of ${bodies.length} simultaneous updates succeeded: ${JSON.stringify(bodies)}`,
       requests,
@@ -115,10 +116,7 @@ async function assertNoDangling(
   const read = newRequest(run, child.get, path)
   const { json } = await run.send(child.get, read)
   if ((json as JsonObject | undefined)?.[field] === record.fields.id)
-    throw new ContractBroken(
-      'sequence',
-      read,
-      `${field} refers to a record that was deleted while this one was created`,
-      [create],
-    )
+    throw broken(read, `${field} refers to a record that was deleted while this one was created`, [
+      create,
+    ])
 }

@@ -1,6 +1,5 @@
 /** Oracle: a state changes only as `states` of `x-record` says, and fields in `fixed_when` keep
  *  their values. */
-import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import { readDefault } from '../../model/schema.ts'
 import {
@@ -12,7 +11,7 @@ import {
 import { ContractBroken, show } from '../contract-broken.ts'
 import { type Kind, listKinds } from '../record-kinds.ts'
 import type { Request } from '../request.ts'
-import { type Check, newRequest, type Run } from '../run.ts'
+import { type Check, newRequest, type Run, readRecord } from '../run.ts'
 import { variants } from '../values/valid-values.ts'
 import { isValid } from '../values/validity.ts'
 import { assertAccepted, assertChangesNothing, assertRefused } from './refused.ts'
@@ -77,10 +76,10 @@ async function assertChange(
   const record = response.json
   if (record[name] !== to)
     throw new ContractBroken('broken_rule', request, `${name} is ${show(record[name])}`)
-  const words = readRecordWords(run.contract, update)
-  assertRules(words, request, record)
+  assertRules(run, update, request, record)
+  const { set_when = {} } = readRecordWords(run.contract, update)
   const { properties = {} } = responseSchema(run.contract, update)
-  for (const [field, condition] of Object.entries(words.set_when ?? {}))
+  for (const [field, condition] of Object.entries(set_when))
     if (properties[field]?.format === 'date-time' && meetsCondition(record, condition))
       assertSetNow(request, response, field)
 }
@@ -93,8 +92,7 @@ async function assertFixed(
   { field, isFixed }: { field: string; isFixed: boolean },
 ): Promise<void> {
   const schema = requestSchema(run.contract, update).properties?.[field] ?? {}
-  const { json } = await run.send(get, newRequest(run, get, path))
-  const own = (json as JsonObject)[field]
+  const { [field]: own } = await readRecord(run, get, path)
   const other = variants(schema, 3).find((value) => value !== own && isValid(schema, value))
   const send = (value: unknown) => newRequest(run, update, path, { body: { [field]: value } })
   await assertAccepted(run, update, send(own), `the present value of ${field}`)

@@ -8,16 +8,18 @@ import { isObject } from '../../model/source.ts'
 import {
   asShownLater,
   meetsCondition,
-  type RecordWords,
   readRecordWords,
   requestSchema,
   responseSchema,
 } from '../../words/records.ts'
-import { assertStatus, ContractBroken, show } from '../contract-broken.ts'
+import { assertStatus, failuresOf, show } from '../contract-broken.ts'
 import { findItemOperation, findOperation } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
-import { newRequest, type Run } from '../run.ts'
+import { newRequest, type Run, readRecord, waitUntilFinished } from '../run.ts'
 import { isValid } from '../values/validity.ts'
+import { assertAccepted } from './refused.ts'
+
+export const broken = failuresOf('stored_values')
 
 /** The largest accepted difference between `Date` of a response and the times of its new record. */
 const MAX_CLOCK_DIFFERENCE_MS = 60_000
@@ -36,8 +38,7 @@ export async function assertStored(
   if (!isWrite || !isJsonObject(record)) return
   const sent = operation.body === null ? {} : (JSON.parse(request.body ?? '{}') as JsonObject)
   assertReturned(run, operation, { request, sent, record })
-  const words = readRecordWords(run.contract, operation)
-  assertRules(words, request, record)
+  assertRules(run, operation, request, record)
   if (operation.method === 'post') assertNew(run, operation, { request, sent, response })
   await assertReadable(run, operation, request, response)
   noteTested(run, operation, sent, record)
@@ -47,9 +48,6 @@ export async function assertStored(
 function noteTested(run: Run, operation: Operation, sent: JsonObject, record: JsonObject): void {
   const { id } = operation
   const { properties = {} } = requestSchema(run.contract, operation)
-  const { set_when = {}, ...words } = readRecordWords(run.contract, operation)
-  for (const name of Object.keys(set_when))
-    if (record[name] !== null) run.tested(id, 'x-record.set_when', name)
   for (const [name, schema] of Object.entries(properties)) {
     if (sent[name] === null) run.tested(id, 'body nullable', name)
     for (const at of listAdded(sent[name], record[name], name)) run.tested(id, 'body default', at)
@@ -60,7 +58,8 @@ function noteTested(run: Run, operation: Operation, sent: JsonObject, record: Js
   }
   if (operation.method !== 'post') return
   for (const word of ['created', 'updated']) run.tested(id, `x-record.${word}`)
-  for (const name of Object.keys(words.initial ?? {}))
+  const { initial = {} } = readRecordWords(run.contract, operation)
+  for (const name of Object.keys(initial))
     if (!(name in sent)) run.tested(id, 'x-record.initial', name)
 }
 
@@ -87,10 +86,12 @@ function assertReturned(
 /** A field in `set_when` must have a value if the record meets its condition, and null if not.
  *  Throws otherwise. */
 export function assertRules(
-  { set_when = {} }: RecordWords,
+  run: Run,
+  operation: Operation,
   request: Request,
   record: JsonObject,
 ): void {
+  const { set_when = {} } = readRecordWords(run.contract, operation)
   for (const [name, condition] of Object.entries(set_when)) {
     const isSet = record[name] !== null
     if (isSet !== meetsCondition(record, condition))
@@ -98,7 +99,25 @@ export function assertRules(
         request,
         `${name} is ${show(record[name])}, but it must have a value exactly if ${show(condition)}`,
       )
+    if (isSet) run.tested(operation.id, 'x-record.set_when', name)
   }
+}
+
+/** Creates a record, and waits until the service has finished it. */
+export async function createFinished(
+  run: Run,
+  create: Operation,
+  request: Request,
+): Promise<{ path: string; record: JsonObject }> {
+  const { headers } = await assertAccepted(run, create, request, 'the create')
+  const path = headers.get('location') ?? ''
+  const get = findItemOperation(run.contract, 'get', create.path)
+  if (get === undefined) throw new Error(`no operation returns the records of ${create.path}`)
+  await waitUntilFinished(run, get, path)
+  const record = await readRecord(run, get, path)
+  assertRules(run, get, request, record)
+  run.tested(get.id, 'x-record.finished_when')
+  return { path, record }
 }
 
 /** Throws unless the fields that were not sent have their defaults, and the times of creation and
@@ -206,10 +225,6 @@ function findReader(
   const get = (isNew ? findItemOperation : findOperation)(contract, 'get', template)
   const path = isNew ? headers.get('location') : request.path.split('?')[0]
   return get && path ? { get, path } : undefined
-}
-
-export function broken(request: Request, message: string): ContractBroken {
-  return new ContractBroken('stored_values', request, message)
 }
 
 /** Where the stored value differs from the sent one. Undefined: they are the same. */

@@ -15,7 +15,7 @@ import {
 import { assertStatus, show } from '../contract-broken.ts'
 import { findOperation, idIn } from '../record-kinds.ts'
 import type { Request } from '../request.ts'
-import { type Check, newRequest, prepareRequest, type Run } from '../run.ts'
+import { type Check, newRequest, prepareRequest, type Run, readRecord } from '../run.ts'
 import { limitValues, type NamedValue, toFields } from '../values/limit-values.ts'
 import { variants } from '../values/valid-values.ts'
 import { isValid } from '../values/validity.ts'
@@ -126,8 +126,10 @@ function* mergePatchChecks(run: Run, updated: Updated): Generator<Check> {
   const type = readMergePatchType(run.contract)
   yield {
     what: 'the values of the record',
-    perform: async () =>
-      assertSame(run, updated, ownValues(properties, await readRecord(run, updated))),
+    async perform() {
+      const record = await readRecord(run, updated.get, updated.path)
+      await assertSame(run, updated, ownValues(properties, record))
+    },
   }
   if (type === undefined) return
   yield {
@@ -177,11 +179,6 @@ function requestOf(run: Run, { update, path }: Updated, body: JsonObject, type?:
   return newRequest(run, update, path, { body, headers })
 }
 
-async function readRecord(run: Run, { get, path }: Updated): Promise<JsonObject> {
-  const { json } = await run.send(get, newRequest(run, get, path))
-  return json as JsonObject
-}
-
 /** Throws if the update changes a field or emits an event. */
 async function assertSame(
   run: Run,
@@ -208,7 +205,7 @@ async function assertMap(
 ): Promise<void> {
   const request = requestOf(run, updated, { [name]: value }, type)
   const { json } = await assertAccepted(run, updated.update, request, 'the update')
-  for (const { [name]: map } of [json, await readRecord(run, updated)])
+  for (const { [name]: map } of [json, await readRecord(run, updated.get, updated.path)])
     if (!isDeepStrictEqual(map, want))
       throw broken(request, `${name} is ${show(map)} instead of ${show(want)}`)
   if (type !== undefined) run.tested('openapi.yaml', 'x-merge-patch')
