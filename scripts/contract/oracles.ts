@@ -45,8 +45,7 @@ export interface Oracle extends Tester {
   isFor?(operation: Operation, target: Target, contract: Contract): boolean
   /** It mostly waits, so it runs beside the other oracles if it can. */
   waits?: boolean
-  /** What the contract and the target must have, so that the oracle has something to check.
-   *  Completes "it needs …". Undefined if every contract is enough. */
+  /** The option without which the oracle has nothing to check. Completes "it needs …". */
   needs?: string
   listChecks(run: Run, operation: Operation): Checks
 }
@@ -113,7 +112,6 @@ export const ORACLES: readonly Oracle[] = [
       'Rate limit headers count the requests of a user with all of their keys, and name the end of the window. ' +
       'X-Request-Id repeats that of the client.',
     tests: ['x-echoes', 'x-counts-down', 'x-counts-from', 'x-scope'],
-    needs: 'a response header with x-echoes or x-counts-down',
     listChecks: headerChecks,
   },
   {
@@ -121,7 +119,6 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'HEAD has the status and the headers of GET, and no body. Also for errors and for 304.',
     isFor: isRead,
-    needs: 'a GET operation',
     listChecks: headChecks,
   },
   {
@@ -129,7 +126,6 @@ export const ORACLES: readonly Oracle[] = [
     promise:
       'Malformed, missing, oversized and mislabelled bodies get 400, 413 or 415. The largest body is accepted.',
     isFor: ({ body }) => body !== null,
-    needs: 'an operation with a body',
     listChecks: bodyChecks,
   },
   {
@@ -138,7 +134,6 @@ export const ORACLES: readonly Oracle[] = [
     tests: ['header etag'],
     // RFC 9110 §13.1 fixes these names, so no contract can choose others.
     isFor: (operation) => hasParameter(operation, 'If-None-Match', 'If-Match'),
-    needs: 'an operation with the header If-Match or If-None-Match',
     listChecks: conditionChecks,
   },
   {
@@ -148,7 +143,6 @@ export const ORACLES: readonly Oracle[] = [
       'operation refuses the key.',
     tests: ['x-idempotency-key', 'header idempotent-replayed', 'x-shown-once'],
     isFor: (operation) => findIdempotencyKey(operation) !== undefined,
-    needs: 'an operation with a header that has x-idempotency-key',
     listChecks: idempotencyChecks,
   },
   {
@@ -162,7 +156,6 @@ export const ORACLES: readonly Oracle[] = [
       'x-returned-by',
     ],
     isFor: isRead,
-    needs: 'x-lists, and an operation that returns a list',
     listChecks: listContentChecks,
   },
   {
@@ -172,7 +165,6 @@ export const ORACLES: readonly Oracle[] = [
       'nothing else is different.',
     tests: ['x-lists.include', 'x-record.include'],
     isFor: isRead,
-    needs: 'x-lists and x-record with include',
     listChecks: includeChecks,
   },
   {
@@ -180,7 +172,6 @@ export const ORACLES: readonly Oracle[] = [
     promise: 'With fields, records have the named fields only, with the same values and ETag.',
     tests: ['x-lists.fields'],
     isFor: isRead,
-    needs: 'x-lists with fields',
     listChecks: fieldChecks,
   },
   {
@@ -196,7 +187,6 @@ export const ORACLES: readonly Oracle[] = [
       ...EXPORT_FILE_CLAIMS,
     ],
     isFor: (operation) => readExportFileWords(operation) !== undefined,
-    needs: 'an operation with x-export-file',
     listChecks: exportFileChecks,
   },
   {
@@ -206,7 +196,6 @@ export const ORACLES: readonly Oracle[] = [
       'A merge patch changes single entries of maps.',
     tests: ['body nullable', 'x-merge-patch', 'x-record.updated', 'header etag'],
     isFor: ({ method }) => method === 'patch',
-    needs: 'an operation that updates a record, and one that returns it',
     listChecks: updateChecks,
   },
   {
@@ -216,7 +205,6 @@ export const ORACLES: readonly Oracle[] = [
       'refuse what they name, and nothing else. The largest record is accepted. The errors name the field.',
     tests: ['x-max-record-bytes', 'x-record.unique', 'x-refusals'],
     isFor: (operation) => operation.body !== null || hasRules(operation),
-    needs: 'x-refusals with a condition, x-record with unique, or x-max-record-bytes',
     listChecks: ruleChecks,
   },
   {
@@ -225,7 +213,6 @@ export const ORACLES: readonly Oracle[] = [
       'Computed fields have the values of their table, also in the event. Later updates do not change them.',
     tests: ['x-record.computed'],
     isFor: ({ method }) => method === 'post',
-    needs: 'x-record with computed',
     listChecks: computedChecks,
   },
   {
@@ -234,14 +221,12 @@ export const ORACLES: readonly Oracle[] = [
       'Each change of state that the contract allows is accepted, and each other one refused. Fixed fields stay.',
     tests: ['x-record.fixed_when', 'x-record.states', 'x-refusals'],
     isFor: ({ method }) => method === 'patch',
-    needs: 'x-record with states',
     listChecks: stateChecks,
   },
   {
     name: 'deletes the record',
     promise: 'A deleted record is gone for every operation, and from the list.',
     isFor: ({ method }) => method === 'delete',
-    needs: 'an operation that deletes a record',
     listChecks: deletionChecks,
   },
   {
@@ -251,7 +236,6 @@ export const ORACLES: readonly Oracle[] = [
       'and no other record changes.',
     tests: ['x-when-deleted'],
     isFor: ({ method }) => method === 'delete',
-    needs: 'a reference with x-refers-to and x-when-deleted',
     listChecks: cascadeChecks,
   },
   {
@@ -261,7 +245,6 @@ export const ORACLES: readonly Oracle[] = [
       'repeated or changes nothing emits none.',
     tests: ['x-emits', 'x-emits-when', 'x-event-list'],
     isFor: isSingleEmitter,
-    needs: 'an operation with x-emits, and one with x-event-list',
     listChecks: eventChecks,
   },
   {
@@ -270,7 +253,6 @@ export const ORACLES: readonly Oracle[] = [
       'Random sequences of creates, updates and deletes, also simultaneous ones, leave the records that a model ' +
       'computes. States, fixed fields, references and versions are as the contract says.',
     isFor: ({ method }) => method === 'patch',
-    needs: 'records at the top level with operations that create, return, update and delete them',
     listChecks: sequenceChecks,
   },
   {
@@ -288,7 +270,7 @@ export const ORACLES: readonly Oracle[] = [
     ],
     isFor: (operation, { connect }, contract) =>
       isSingleEmitter(operation) && connect !== undefined && hasWebhooks(contract),
-    needs: 'an operation with x-emits, one with x-event-list, and the option --receiver-url',
+    needs: 'the option --receiver-url',
     listChecks: deliveryChecks,
   },
   {
@@ -300,8 +282,7 @@ export const ORACLES: readonly Oracle[] = [
     isFor: (operation, { connect }, contract) =>
       connect !== undefined && hasWebhooks(contract) && isFirstEmitter(operation, contract),
     waits: true,
-    needs:
-      'x-retry-seconds, x-event-list, the first operation with x-emits, and the option --receiver-url',
+    needs: 'the option --receiver-url',
     listChecks: attemptChecks,
   },
   {
@@ -313,7 +294,7 @@ export const ORACLES: readonly Oracle[] = [
     isFor: (operation, { newAccount }, contract) =>
       newAccount !== undefined && hasWebhooks(contract) && isFirstEmitter(operation, contract),
     waits: true,
-    needs: 'the first operation with x-emits, and no option --url',
+    needs: 'no option --url',
     listChecks: webhookChecks,
   },
   {
@@ -323,7 +304,6 @@ export const ORACLES: readonly Oracle[] = [
       'it needs. Each reference is tried alone.',
     tests: ['x-refers-to', 'x-refers-with'],
     isFor: ({ body }) => body !== null,
-    needs: 'a field with x-refers-to, or the option --other-key',
     listChecks: referenceChecks,
   },
   {
@@ -333,7 +313,6 @@ export const ORACLES: readonly Oracle[] = [
       'item changes nothing.',
     tests: ['body optional', 'x-batch', 'x-emits', 'x-refusals'],
     isFor: (operation) => readBatchWords(operation) !== undefined,
-    needs: 'an operation with x-batch',
     listChecks: batchChecks,
   },
   {
@@ -349,7 +328,6 @@ export const ORACLES: readonly Oracle[] = [
       'x-record.set_when',
     ],
     isFor: (operation) => readImportWords(operation) !== undefined,
-    needs: 'an operation with x-import',
     listChecks: importChecks,
   },
   {
@@ -381,7 +359,7 @@ export function listOracles(contract: Contract, operation: Operation, target: Ta
   return ORACLES.filter(({ isFor }) => isFor?.(operation, target, contract) ?? true)
 }
 
-/** An oracle that had nothing to check in the whole run. */
+/** An oracle that had nothing to check, because an option is missing. */
 export interface UnusedOracle {
   name: string
   needs: string

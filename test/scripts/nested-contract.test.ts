@@ -83,32 +83,12 @@ test('a service whose listed records change for half a second passes all cases',
   expect(cases.flatMap(({ failures }) => failures)).toEqual([])
 })
 
-test('prints a line for each check that has nothing to check, with what the check needs', async () => {
+test('prints a line for each check that needs another option', async () => {
   const { text, cases } = await testBoards()
   expect(text.match(/^SKIP .*$/gm)).toEqual([
-    'SKIP  sends headers that mean what the contract says: had nothing to check; it needs a response header with x-echoes or x-counts-down',
-    'SKIP  compares versions: had nothing to check; it needs an operation with the header If-Match or If-None-Match',
-    'SKIP  embeds what include names: had nothing to check; it needs x-lists and x-record with include',
-    'SKIP  returns the selected fields: had nothing to check; it needs x-lists with fields',
-    'SKIP  exports the records of the list: had nothing to check; it needs an operation with x-export-file',
-    expect.stringMatching(/^SKIP {2}refuses what its rules refuse: had nothing to check; it needs/),
-    'SKIP  computes what the contract says: had nothing to check; it needs x-record with computed',
-    'SKIP  changes states as declared: had nothing to check; it needs x-record with states',
-    'SKIP  clears or keeps references to a deleted record: had nothing to check; it needs a reference with x-refers-to and x-when-deleted',
-    'SKIP  emits exactly the declared events: had nothing to check; it needs an operation with x-emits, and one with x-event-list',
-    expect.stringMatching(
-      /^SKIP {2}keeps its rules in every order of requests: had nothing to check; it needs records at/,
-    ),
-    expect.stringMatching(
-      /^SKIP {2}delivers its events: had nothing to check; it needs .* --receiver-url$/,
-    ),
-    expect.stringMatching(
-      /^SKIP {2}attempts deliveries until they are accepted: had nothing to check; it needs .* --receiver-url$/,
-    ),
-    'SKIP  delivers to each webhook what it must get: had nothing to check; it needs the first operation with x-emits, and no option --url',
-    'SKIP  refuses wrong references: had nothing to check; it needs a field with x-refers-to, or the option --other-key',
-    'SKIP  does in a batch what single requests do: had nothing to check; it needs an operation with x-batch',
-    'SKIP  imports rows as single requests: had nothing to check; it needs an operation with x-import',
+    'SKIP  delivers its events: had nothing to check; it needs the option --receiver-url',
+    'SKIP  attempts deliveries until they are accepted: had nothing to check; it needs the option --receiver-url',
+    'SKIP  delivers to each webhook what it must get: had nothing to check; it needs no option --url',
     'SKIP  keeps accounts apart: had nothing to check; it needs the option --other-key',
   ])
   expect(cases.map(({ name }) => name)).not.toContain('delivers its events')
