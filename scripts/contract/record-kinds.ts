@@ -2,7 +2,6 @@
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { shapeOf } from '../model/paths.ts'
-import type { Schema } from '../model/schema.ts'
 import { requestSchema } from '../words/records.ts'
 
 export interface Kind {
@@ -123,17 +122,15 @@ export function matchesTemplate(template: string, path: string): boolean {
   return new RegExp(`^${template.replace(/\{[^}]+\}/g, '[^/]+')}$`).test(path)
 }
 
-/** The kind of record that each field of the request bodies refers to, by the name of the field.
- *  `x-refers-to` names the kind. In a contract without this keyword, `job_id` refers to a `job`. */
+/** The kind of record that each field of the request bodies refers to, by the name of the field:
+ *  `x-refers-to` names the kind. */
 export function listReferredKinds(contract: Contract, kinds: Kind[]): Map<string, Kind> {
   const fields = contract.operations.flatMap((operation) =>
     Object.entries(requestSchema(contract, operation).properties ?? {}),
   )
-  const findKinds = (nameOf: (field: string, schema: Schema) => unknown) =>
-    fields.flatMap(([field, schema]): [string, Kind][] => {
-      const kind = kinds.find(({ name }) => name === nameOf(field, schema))
-      return kind === undefined ? [] : [[field, kind]]
-    })
-  const byWord = findKinds((_, schema) => schema['x-refers-to'])
-  return new Map(byWord.length > 0 ? byWord : findKinds((field) => /^(.+)_id$/.exec(field)?.[1]))
+  const referring = fields.flatMap(([field, schema]): [string, Kind][] => {
+    const kind = kinds.find(({ name }) => name === schema['x-refers-to'])
+    return kind === undefined ? [] : [[field, kind]]
+  })
+  return new Map(referring)
 }

@@ -50,8 +50,6 @@ export interface Target {
   /** Creates an account for an oracle that waits for deliveries, and so runs beside the others.
    *  `key`: a Full Access key of a user with every permission. */
   newAccount?(): Promise<{ key: string }>
-  /** The account of `key` has no other traffic. */
-  isAlone?: boolean
   /** Gets the deliveries of the whole run. Undefined: each test of deliveries starts a receiver. */
   receiver?: Receiver
 }

@@ -87,7 +87,7 @@ export async function runSuite({ onStart, onCase, ...setUp }: SuiteOptions): Pro
 }
 
 function targetOf({ url, webhookTimeoutMs, connect }: Target, { key }: { key: string }): Target {
-  return { url, webhookTimeoutMs, connect, key, isAlone: true }
+  return { url, webhookTimeoutMs, connect, key }
 }
 
 /** The requests of one account, and its test records. */

@@ -16,12 +16,20 @@ import {
 } from '../../words/lists.ts'
 import { readField, readPointer } from '../../words/read.ts'
 import { readRecordWords, wordsOfRecord } from '../../words/records.ts'
-import { assertStatus, ContractBroken, show } from '../contract-broken.ts'
+import {
+  assertStatus,
+  type CheckName,
+  ContractBroken,
+  failuresOf,
+  show,
+} from '../contract-broken.ts'
 import { findItemOperation } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import { type Check, MAX_TRIES, newRequest, RETRY_DELAY_MS, type Run } from '../run.ts'
 import type { Filtering } from './list-filter-values.ts'
 import { assertRules } from './stored-values.ts'
+
+const broken = failuresOf('list_contents')
 
 /** `limitToNewest` limits a list with more records to its newest ones. */
 const MAX_RECORDS = 150
@@ -92,7 +100,7 @@ export class ListUnderTest {
     const response = await this.#run.send(this.operation, request)
     const items = readPointer(response.json, this.words.items)
     if (response.status !== this.operation.success.status || !Array.isArray(items))
-      throw new ContractBroken('list_contents', request, `the list returned ${response.status}`)
+      throw broken(request, `the list returned ${response.status}`)
     return { request, response, items }
   }
 
@@ -248,7 +256,7 @@ export class ListUnderTest {
       const { request, problem } = await find(records)
       if (problem === undefined) return
       if (tries === MAX_TRIES || isDeepStrictEqual(records, await this.readAll()))
-        throw new ContractBroken('list_contents', request, problem)
+        throw broken(request, problem)
       await delay(RETRY_DELAY_MS)
     }
   }
@@ -311,11 +319,10 @@ export class ListUnderTest {
   async assertListed(ids: string[], isListed: boolean): Promise<void> {
     const all = (await this.readAll()).map((record) => readPointer(record, this.words.sort.ties))
     const wrong = ids.find((id) => all.includes(id) !== isListed)
-    if (wrong !== undefined)
-      throw this.broken('list_contents', `the list ${isListed ? 'lacks' : 'has'} ${wrong}`)
+    if (wrong !== undefined) throw this.broken(`the list ${isListed ? 'lacks' : 'has'} ${wrong}`)
   }
 
-  broken(check: ContractBroken['check'], message: string): ContractBroken {
+  broken(message: string, check: CheckName = 'list_contents'): ContractBroken {
     return new ContractBroken(check, this.#request({}), message)
   }
 
@@ -331,10 +338,7 @@ export class ListUnderTest {
     if (created === undefined || record === undefined || Number.isNaN(until)) return
     const time = String(record[created])
     if (Date.parse(time) < until || until > Date.now())
-      throw this.broken(
-        'list_contents',
-        `a record of ${time} came after ${new Date(until).toISOString()}`,
-      )
+      throw this.broken(`a record of ${time} came after ${new Date(until).toISOString()}`)
     this.#run.tested('openapi.yaml', 'x-lists.complete_until')
   }
 
@@ -356,7 +360,7 @@ export class ListUnderTest {
       for (const [field, { 'x-returned-by': senders }] of Object.entries(properties)) {
         if (!Array.isArray(senders) || senders.includes(this.operation.id)) continue
         if (field in entry)
-          throw this.broken('list_contents', `the list has ${field}, which only ${senders} returns`)
+          throw this.broken(`the list has ${field}, which only ${senders} returns`)
         this.#run.tested(get.id, 'x-returned-by', field)
       }
       if (finished_when) continue
@@ -364,7 +368,7 @@ export class ListUnderTest {
       const name = Object.keys(entry).find((one) => !isDeepStrictEqual(record[one], entry[one]))
       if (name === undefined) continue
       const values = `${show(record[name])}, but ${show(entry[name])} in the list`
-      throw new ContractBroken('list_contents', probe, `${name} is ${values}`)
+      throw broken(probe, `${name} is ${values}`)
     }
   }
 }

@@ -31,7 +31,7 @@ export async function assertEndState(
 async function assertListed(run: Run, model: RecordModel, kind: LinkedKind): Promise<void> {
   if (kind.list === undefined || readListWords(run.contract) === undefined) return
   const list = new ListUnderTest(run, kind.list)
-  const broken = (message: string) => list.broken('sequence', message)
+  const broken = (message: string) => list.broken(message, 'sequence')
   await list.limitToNewest()
   const entries = (await list.readAll()) as JsonObject[]
   for (const record of model.records.filter((one) => one.kind === kind)) {

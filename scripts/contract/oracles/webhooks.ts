@@ -60,12 +60,12 @@ interface WebhookTest extends Setting {
 }
 
 export async function* webhookChecks(run: Run): AsyncGenerator<Check> {
-  const account = run.target.isAlone ? webhookAccountOf(run) : undefined
+  const account = webhookAccountOf(run)
   const list = findEventList(run.contract)
   const kind = listCrudKinds(run.contract).find(({ create, update, remove }) =>
     [create, update, remove].every(({ emits }) => emits.length > 0),
   )
-  if (!account || !list || !kind) return
+  if (!list || !kind) return
   await using receiver = await startContractReceiver()
   const statuses = new Map(['/failing', '/stopped'].map((path) => [path, 500]))
   const test = await startWebhooks({ run, account, list, kind, receiver, statuses })
