@@ -24,7 +24,7 @@ const OWNERS = {
   '@koa/cors': 'server/cross-origin\\.ts$',
   '@koa/router': '(server|web)/',
   '@opentelemetry/api': 'runtime/tracing\\.ts$',
-  ajv: '(scripts/generate/|validation\\.ts$|generated/validators)',
+  ajv: '(scripts/generate/|scripts/contract/values/|validation\\.ts$|generated/validators)',
   commander: 'cli/',
   'content-type': 'server/body\\.ts$',
   'currency-codes': 'web/console/records/amounts\\.ts$',

@@ -80,8 +80,14 @@ export function listShownOnce(contract: Contract, operation: Operation): string[
 }
 
 function inlineMedia({ sources }: Contract, media: MediaType | null | undefined): Schema {
-  return media ? inlineReferences(sources, media.schema) : {}
+  if (!media) return {}
+  const schema = inlined.get(media) ?? inlineReferences(sources, media.schema)
+  inlined.set(media, schema)
+  return schema
 }
+
+/** A cache: the contract tests read the schema of an operation for each request. */
+const inlined = new WeakMap<MediaType, Schema>()
 
 /** The words of the schema of a record. */
 export function wordsOfRecord(schema: Schema | undefined): RecordWords {
