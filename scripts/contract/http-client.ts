@@ -61,11 +61,6 @@ export class HttpClient {
     }
   }
 
-  /** Throws if no response arrives. Any response will do. */
-  async assertResponds(): Promise<void> {
-    await this.#sendOnNewConnection({ method: 'GET', path: '/', headers: {}, key: null })
-  }
-
   /** The server may close an idle connection at any time, so a request that must not be sent twice
    *  gets a new connection. Other requests use an open connection. If that connection breaks, they
    *  are sent again on a new one. */

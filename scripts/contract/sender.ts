@@ -74,7 +74,8 @@ export class Sender {
 /** Throws `Refused` if no response arrives, so that no run begins whose requests would all fail. */
 export async function assertResponds(url: string): Promise<void> {
   const client = new HttpClient(url, [])
-  await client.assertResponds().catch((cause) => {
+  const request = { method: 'GET', path: '/', headers: {}, key: null }
+  await client.exchange(request).catch((cause) => {
     throw new Refused(
       `Nothing responds at ${url}: ${describe(cause)}. Start the service, or correct the URL.`,
       { cause },

@@ -44,7 +44,7 @@ export interface Case {
   failures: Failure[]
 }
 
-export interface CaseStart extends Pick<Case, 'operation' | 'name'> {
+interface CaseStart extends Pick<Case, 'operation' | 'name'> {
   /** The number of cases that have ended. */
   done: number
   total: number

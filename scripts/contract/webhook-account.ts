@@ -1,19 +1,14 @@
 /** The webhooks and deliveries of the run's account. */
 import type { Contract } from '../model/contract.ts'
 import type { JsonObject } from '../model/json.ts'
-import { assertStatus, ContractBroken } from './contract-broken.ts'
-import type { TestedWebhook } from './receiver.ts'
+import { assertStatus, failuresOf } from './contract-broken.ts'
 import { operationOf } from './record-kinds.ts'
 import { newRequest, type Run } from './run.ts'
 
-export interface WebhookAccount {
-  createWebhook(fields: WebhookFields): Promise<ControlledWebhook>
-  /** With its attempts, the oldest first. */
-  findDelivery(id: string): Promise<DeliveryProgress & { attempts: LoggedAttempt[] }>
-  /** Makes an attempt now. Rejects if the state of the delivery or its webhook does not permit it. */
-  retry(id: string): Promise<unknown>
-  resend(id: string): Promise<unknown>
-}
+const broken = failuresOf('stored_values')
+
+export type WebhookAccount = ReturnType<typeof webhookAccountOf>
+export type ControlledWebhook = Awaited<ReturnType<WebhookAccount['createWebhook']>>
 
 interface WebhookFields {
   url: string
@@ -21,17 +16,6 @@ interface WebhookFields {
   event_types: string[]
   /** `by_resource`: the events of one record are delivered one by one. */
   ordering?: 'none' | 'by_resource'
-}
-
-/** Disposing of it deletes the webhook. */
-export interface ControlledWebhook extends TestedWebhook {
-  disable(): Promise<unknown>
-  enable(): Promise<unknown>
-  /** Returns the next secret, which signs nothing yet. */
-  prepareSecret(): Promise<string>
-  activateSecret(): Promise<unknown>
-  /** Sends a test event. */
-  sendTest(): Promise<unknown>
 }
 
 export interface DeliveryProgress {
@@ -56,7 +40,7 @@ export function hasWebhooks({ operations }: Contract): boolean {
   return operations.some(({ id }) => id === 'createWebhook')
 }
 
-export function webhookAccountOf(run: Run): WebhookAccount {
+export function webhookAccountOf(run: Run) {
   /** Throws ContractBroken unless the operation succeeds. */
   async function exchange(id: string, recordId: string, body?: JsonObject) {
     const operation = operationOf(run.contract, id)
@@ -74,26 +58,23 @@ export function webhookAccountOf(run: Run): WebhookAccount {
     const changed = await exchange(id, webhookId)
     const read = await exchange('getWebhook', webhookId)
     const [written, current] = [changed, read].map(({ headers }) => headers.get('etag'))
-    if (written !== current)
-      throw new ContractBroken(
-        'stored_values',
-        read.request,
-        `GET returned the ETag ${current}, but ${id} ${written}`,
-        [changed.request],
-      )
+    if (written !== current) {
+      const message = `GET returned the ETag ${current}, but ${id} ${written}`
+      throw broken(read.request, message, [changed.request])
+    }
     run.tested(id, 'header etag', 'ETag')
     return changed.json
   }
   return {
-    async createWebhook(fields) {
-      const { id, secret } = (await call('createWebhook', '', { ...fields })) as {
-        id: string
-        secret: string
-      }
+    /** Disposing of the webhook deletes it. */
+    async createWebhook(fields: WebhookFields) {
+      const created = await call('createWebhook', '', { ...fields })
+      const id = String(created.id)
       return {
-        secret,
+        secret: String(created.secret),
         disable: () => call('updateWebhook', id, { enabled: false }),
         enable: () => call('updateWebhook', id, { enabled: true }),
+        /** Returns the next secret, which signs nothing yet. */
         prepareSecret: async () =>
           String((await changeSecret('prepareWebhookSecret', id)).next_secret),
         activateSecret: () => changeSecret('activateWebhookSecret', id),
@@ -103,8 +84,13 @@ export function webhookAccountOf(run: Run): WebhookAccount {
         },
       }
     },
-    findDelivery: async (id) => (await call('getDelivery', id)) as never,
-    retry: (id) => call('retryDelivery', id),
-    resend: (id) => call('resendDelivery', id),
+    /** With its attempts, the oldest first. */
+    async findDelivery(id: string) {
+      const delivery: unknown = await call('getDelivery', id)
+      return delivery as DeliveryProgress & { attempts: LoggedAttempt[] }
+    },
+    /** Makes an attempt now. Rejects if the state of the delivery or its webhook does not permit it. */
+    retry: (id: string) => call('retryDelivery', id),
+    resend: (id: string) => call('resendDelivery', id),
   }
 }

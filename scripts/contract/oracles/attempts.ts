@@ -73,7 +73,7 @@ interface StartedScenario extends Scenario {
 /** Starts all scenarios at once, so that they wait together. */
 export async function* attemptChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const list = findEventList(run.contract)
-  if (!list || readRetrySeconds(run.contract).length === 0) return
+  if (list === undefined) return
   await using webhook = await openWebhook(run)
   if (webhook === undefined) return
   const { receiver, secret } = webhook
@@ -84,19 +84,17 @@ export async function* attemptChecks(run: Run, operation: Operation): AsyncGener
     }
 }
 
-function listScenarios(timeoutMs: number | undefined): Scenario[] {
+function listScenarios(timeoutMs: number): Scenario[] {
   const withStatus = (attempts: number, statuses: number[], headers: Record<string, string> = {}) =>
     statuses.map((status) => {
       const what = [status, ...Object.values(headers)].join(' ')
       return { attempts, what, response: { status, headers } }
     })
-  const slow = (time: number): Scenario[] => [
-    { attempts: 2, what: 'a late response', response: { status: 204, delayMs: time + LATE_MS } },
-    { attempts: 1, what: 'a slow response', response: { status: 204, delayMs: SLOW_SHARE * time } },
-    { attempts: 1, what: 'an endless body', response: { status: 200, body: '.', isEndless: true } },
-  ]
+  const [lateMs, slowMs] = [timeoutMs + LATE_MS, SLOW_SHARE * timeoutMs]
   return [
-    ...(timeoutMs === undefined ? [] : slow(timeoutMs)),
+    { attempts: 2, what: 'a late response', response: { status: 204, delayMs: lateMs } },
+    { attempts: 1, what: 'a slow response', response: { status: 204, delayMs: slowMs } },
+    { attempts: 1, what: 'an endless body', response: { status: 200, body: '.', isEndless: true } },
     ...withStatus(3, [500]),
     ...withStatus(1, ACCEPTED),
     { attempts: 1, what: 'a long body', response: { status: 200, body: LONG_BODY } },
@@ -134,7 +132,7 @@ async function startScenarios(
 ): Promise<StartedScenario[]> {
   const scenarios = new Map<unknown, Scenario>()
   let isStarted = false
-  const holdMs = HOLD_SHARE * (timeoutMsOf(run) ?? TIMEOUT_MS)
+  const holdMs = HOLD_SHARE * timeoutMsOf(run)
   receiver.respondWith(async (attempt) => {
     const id = readPointer(payloadOf(attempt), resource)
     while (!scenarios.has(id) && !isStarted && Date.now() < attempt.receivedAt + holdMs)
@@ -161,10 +159,9 @@ async function startScenarios(
   return started
 }
 
-/** Undefined if the contract does not say when an attempt times out. */
-function timeoutMsOf({ contract, target }: Run): number | undefined {
-  const seconds = readTimeoutSeconds(contract)
-  return seconds === undefined ? undefined : (target.webhookTimeoutMs ?? seconds * 1000)
+/** The time-out of an attempt. */
+function timeoutMsOf({ contract, target }: Run): number {
+  return target.webhookTimeoutMs ?? Number(readTimeoutSeconds(contract)) * 1000
 }
 
 async function assertAttempts(
@@ -176,7 +173,7 @@ async function assertAttempts(
   const event = (await readEvents(run)).find(isOwn)
   if (event === undefined) throw broken(request, 'the request emitted no event')
   const isOf = isAttemptOf(run, event)
-  const timeoutMs = timeoutMsOf(run) ?? 0
+  const timeoutMs = timeoutMsOf(run)
   const durationMs = response.isEndless ? timeoutMs : Math.min(response.delayMs ?? 0, timeoutMs)
   const delaysMs = readRetrySeconds(run.contract).map((seconds) => durationMs + seconds * 1000)
   const waitMs = delaysMs.slice(0, count - 1).reduce((sum, ms) => sum + ms, 0)

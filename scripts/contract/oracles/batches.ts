@@ -6,7 +6,7 @@ import type { Operation } from '../../model/operations.ts'
 import { type Batch, findBatch } from '../../words/batches.ts'
 import { requestSchema } from '../../words/records.ts'
 import { fieldErrors } from '../../words/refusals.ts'
-import { failuresOf, show } from '../contract-broken.ts'
+import { ContractBroken, show } from '../contract-broken.ts'
 import { idIn } from '../record-kinds.ts'
 import type { Request } from '../request.ts'
 import { type Check, newRequest, prepareRequest, type Run } from '../run.ts'
@@ -14,8 +14,6 @@ import { objectMutations } from '../values/invalid-values.ts'
 import { limitValues, type NamedValue } from '../values/limit-values.ts'
 import { readEvents } from './events.ts'
 import { assertAccepted, assertRefused } from './refused.ts'
-
-const broken = failuresOf('broken_rule')
 
 /** Fewer than a page of events. */
 const ITEMS_PER_BATCH = 12
@@ -112,10 +110,7 @@ async function assertLikeSingles(run: Run, batch: Batch, cases: Case[]): Promise
     return outcomes
   })
   if (!isDeepStrictEqual(done, expected))
-    throw broken(
-      request,
-      `the batch led to ${show(done)}, but single requests to ${show(expected)}`,
-    )
+    throw broken(request, `led to ${show(done)}, but single requests to ${show(expected)}`)
   run.tested(batch.operation.id, 'x-batch')
   // An update has the ID, and a create has none.
   run.tested(batch.operation.id, 'body optional', 'items.*.id')
@@ -138,12 +133,9 @@ async function assertAtomic(run: Run, batch: Batch, items: JsonObject[]): Promis
     const response = await run.send(operation, request)
     const named = Object.keys(fieldErrors(run.contract, operation, response))
     if (response.status === 422 && named.length > 0 && named.every(isOfItem)) return []
-    throw broken(
-      request,
-      `the batch returned ${response.status} and named ${named.join(', ') || 'no field'}`,
-    )
+    throw broken(request, `returned ${response.status} and named ${named.join(', ') || 'no field'}`)
   })
-  if (events.length > 0) throw broken(request, `the batch emitted ${events.join(', ')}`)
+  if (events.length > 0) throw broken(request, `emitted ${events.join(', ')}`)
   run.tested(operation.id, 'x-refusals', 'items.*')
 }
 
@@ -163,10 +155,7 @@ async function assertUnknown(
   const request = { ...requestOf(run, batch, { items }), key }
   const results = readResults(await assertAccepted(run, batch.operation, request, 'a batch'))
   if (results.some(({ status }) => status !== 404))
-    throw broken(
-      request,
-      `the batch updated a record that its account does not have: ${show(results)}`,
-    )
+    throw broken(request, `updated a record that its account does not have: ${show(results)}`)
   const fields = ['items.0.id', `items.1.data.${batch.key}`]
   const atomic = { ...requestOf(run, batch, { atomic: true, items }), key }
   await assertRefused(run, batch.operation, atomic, { fields, why: 'no such record exists' })
@@ -184,7 +173,7 @@ async function assertUpsert(run: Run, batch: Batch): Promise<RecordNames> {
   const [first, second] = results.map(({ record }) => (record as JsonObject | undefined)?.id)
   const statuses = results.map(({ status }) => status).join()
   if (statuses !== '201,200' || first !== second)
-    throw broken(request, `the batch returned ${statuses} for the records ${first} and ${second}`)
+    throw broken(request, `returned ${statuses} for the records ${first} and ${second}`)
   return [String(first), value]
 }
 
@@ -201,4 +190,8 @@ function readOutcomes(response: { json: unknown }): Outcome[] {
 
 function readResults({ json }: { json: unknown }): JsonObject[] {
   return ((json ?? {}) as { results?: JsonObject[] }).results ?? []
+}
+
+function broken(request: Request, message: string): ContractBroken {
+  return new ContractBroken('broken_rule', request, `the batch ${message}`)
 }

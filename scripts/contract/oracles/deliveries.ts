@@ -36,12 +36,8 @@ export const TIMEOUT_MS = 20_000
 export const SETTLING_MS = 300
 
 export function* deliveryChecks(run: Run, operation: Operation): Generator<Check> {
-  if (findEventList(run.contract) !== undefined)
-    yield {
-      what: 'the deliveries of its events',
-      perform: () => assertDelivered(run, operation),
-    }
-  if (findEventList(run.contract) !== undefined && readImportWords(operation) !== undefined)
+  yield { what: 'the deliveries of its events', perform: () => assertDelivered(run, operation) }
+  if (readImportWords(operation) !== undefined)
     yield {
       what: 'the deliveries of the events of an import that fails',
       perform: () => assertDelivered(run, operation, failingImport(run, operation)),

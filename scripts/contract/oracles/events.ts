@@ -136,7 +136,7 @@ async function assertEmits(
     dependents,
   }
   assertEmitted(request, emitted, isDone ? listExpected(run, operation, change) : [])
-  for (const event of emitted) await assertChanges(run, { operation, list, request, event, change })
+  for (const event of emitted) await assertChanges(run, operation, list, { request, event, change })
   for (const { type } of emitted) run.tested(operation.id, 'x-emits-when', type)
   if (emitted.length > 0) run.tested(list.operation.id, 'x-event-list')
 }
@@ -145,20 +145,12 @@ async function assertEmits(
  *  must be its reference to the deleted record. Other events must have no changes. */
 async function assertChanges(
   run: Run,
-  {
-    operation,
-    list,
-    request,
-    event: { id, type, resource },
-    change: { before, after, id: changedId },
-  }: {
-    operation: Operation
-    list: EventList
-    request: Request
-    event: ListedEvent
-    change: Change
-  },
+  operation: Operation,
+  list: EventList,
+  { request, event, change }: { request: Request; event: ListedEvent; change: Change },
 ): Promise<void> {
+  const { id, type, resource } = event
+  const { before, after, id: changedId } = change
   const get = findItemOperation(run.contract, 'get', list.operation.path)
   if (get === undefined || list.changes === undefined) return
   const { json } = await run.send(get, newRequest(run, get, `${list.operation.path}/${id}`))

@@ -1,9 +1,10 @@
 /** Oracle: an account sees, changes and counts its own records only. */
 import { randomUUID } from 'node:crypto'
+import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
 import { findIdempotencyKey, type IdempotencyKey } from '../../words/idempotency.ts'
-import { findItemSchema, listFilters, readListWords, readMaxPageSize } from '../../words/lists.ts'
-import { readField, readPointer } from '../../words/read.ts'
+import { findItemSchema } from '../../words/lists.ts'
+import { readPointer } from '../../words/read.ts'
 import { assertStatus, failuresOf } from '../contract-broken.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import {
@@ -15,6 +16,8 @@ import {
   type Run,
 } from '../run.ts'
 import type { TestRecords } from '../test-records.ts'
+import { chooseFilterings, toParameter } from './list-filter-values.ts'
+import { ListUnderTest } from './list-under-test.ts'
 import { assertChangesNothing } from './refused.ts'
 
 const broken = failuresOf('isolation')
@@ -65,12 +68,13 @@ async function* recordChecks(run: Run, operation: Operation): AsyncGenerator<Che
  *  account. */
 async function* readChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const isList = findItemSchema(run.contract, operation) !== undefined
-  const words = isList ? readListWords(run.contract) : undefined
-  const maxSize = words ? readMaxPageSize(run.contract, operation, words) : 0
+  const list = isList ? new ListUnderTest(run, operation) : undefined
+  const { words, maxSize = 0 } = list ?? {}
   const size = words ? { [words.page.size]: maxSize } : {}
   const own = await run.send(operation, newRequest(run, operation, operation.path, { query: size }))
   const ownIds = idsIn(own, words?.items)
-  const filters = words ? listOwnFilters(operation, own, words.items) : []
+  const records = (readPointer(own.json, words?.items ?? '') ?? []) as unknown[]
+  const filters = list ? listOwnFilters(list, records) : []
   for (const query of [{}, ...filters])
     yield {
       what: `the response to another account ${JSON.stringify(query)}`,
@@ -90,20 +94,11 @@ async function* readChecks(run: Run, operation: Operation): AsyncGenerator<Check
 }
 
 /** Queries with one filter each, which records of the run's account match. */
-function listOwnFilters(
-  operation: Operation,
-  { json }: ReceivedResponse,
-  items: string,
-): Input['query'][] {
-  const records = (readPointer(json, items) ?? []) as unknown[]
-  return listFilters(operation).flatMap(({ match, fields, parameter }) => {
-    if (match === 'after' || match === 'from') return [{ [parameter.name]: '2000-01-01T00:00:00Z' }]
-    if (match === 'before') return []
-    const values = fields.flatMap((field) => records.map((record) => readField(record, field)))
-    const value = values
-      .flat()
-      .find((candidate) => typeof candidate === 'string' && candidate !== '')
-    return value === undefined ? [] : [{ [parameter.name]: value }]
+function listOwnFilters(list: ListUnderTest, records: unknown[]) {
+  const byFilter = Map.groupBy(chooseFilterings(list, records, []), ({ filter }) => filter)
+  return [...byFilter.values()].flatMap((some): JsonObject[] => {
+    const found = some.find(({ apply }) => apply(records).length > 0)
+    return found ? [Object.fromEntries([toParameter(found)])] : []
   })
 }
 

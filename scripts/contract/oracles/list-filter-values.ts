@@ -26,6 +26,11 @@ export function describeFiltering({ filter, values }: Filtering): string {
   return `${filter.parameter.name}: ${values.join(',')}`
 }
 
+/** The query parameter of the filter. */
+export function toParameter({ filter: { parameter }, values }: Filtering): [string, unknown] {
+  return [parameter.name, parameter.schema.value.type === 'array' ? values : values[0]]
+}
+
 /** Each filter of the list with several values. `earlier` are records before their updates. */
 export function chooseFilterings(
   list: { operation: Operation; schemaOf(name: string): Schema | undefined },

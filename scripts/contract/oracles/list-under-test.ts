@@ -26,7 +26,7 @@ import {
 import { findItemOperation } from '../record-kinds.ts'
 import type { ReceivedResponse, Request } from '../request.ts'
 import { type Check, MAX_TRIES, newRequest, RETRY_DELAY_MS, type Run } from '../run.ts'
-import type { Filtering } from './list-filter-values.ts'
+import { type Filtering, toParameter } from './list-filter-values.ts'
 import { assertRules } from './stored-values.ts'
 
 const broken = failuresOf('list_contents')
@@ -371,8 +371,4 @@ export class ListUnderTest {
       throw broken(probe, `${name} is ${values}`)
     }
   }
-}
-
-function toParameter({ filter: { parameter }, values }: Filtering): [string, unknown] {
-  return [parameter.name, parameter.schema.value.type === 'array' ? values : values[0]]
 }
