@@ -1,6 +1,6 @@
 /** The results of `muster contract` as text and as JSON. */
-import { type Cell, isExcused } from '../scripts/contract/coverage.ts'
-import { describeRefusal } from '../scripts/contract/refusals.ts'
+import { type Cell, isExcused } from '../scripts/contract/coverage/coverage.ts'
+import { describeRefusal } from '../scripts/contract/coverage/refusals.ts'
 import { type Cause, listCauses } from '../scripts/contract/report/causes.ts'
 import { formatPromises } from '../scripts/contract/report/promises.ts'
 import { describeUnused, type Report, toMatrix } from '../scripts/contract/report/report.ts'

@@ -17,13 +17,13 @@ import { type Db, openDatabase } from '../records/database/open.ts'
 import { accountScope, accountTransaction } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { insertUser } from '../records/users.ts'
+import type { Receiver } from '../scripts/contract/deliveries/receiver.ts'
 import type {
   Files,
   Server,
   Servers,
   ServiceStates,
 } from '../scripts/contract/dredd/provoke-status.ts'
-import type { Receiver } from '../scripts/contract/receiver.ts'
 import type { CreateWebhook } from '../scripts/contract/run.ts'
 import { type Config, readConfig } from '../server/config.ts'
 import { type Running, start } from '../server/main.ts'

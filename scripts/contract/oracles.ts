@@ -6,6 +6,8 @@ import { readExportFileWords } from '../words/export-files.ts'
 import { findIdempotencyKey } from '../words/idempotency.ts'
 import { readImportWords } from '../words/imports.ts'
 import { readRules } from '../words/refusals.ts'
+import { FIELD, prefixed, RESTRICTIONS, type Tester } from './coverage/testers.ts'
+import { hasWebhooks } from './deliveries/webhook-account.ts'
 import { keyChecks } from './oracles/access.ts'
 import { attemptChecks } from './oracles/attempts.ts'
 import { batchChecks } from './oracles/batches.ts'
@@ -35,8 +37,6 @@ import { urlChecks } from './oracles/urls.ts'
 import { limitChecks, randomValidChecks } from './oracles/valid-data.ts'
 import { webhookChecks } from './oracles/webhooks.ts'
 import { type Checks, hasParameter, type Run, type Target } from './run.ts'
-import { FIELD, prefixed, RESTRICTIONS, type Tester } from './testers.ts'
-import { hasWebhooks } from './webhook-account.ts'
 
 export interface Oracle extends Tester {
   /** A sentence for the help. */

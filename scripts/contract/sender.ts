@@ -3,7 +3,7 @@ import { Refused } from '../../errors.ts'
 import type { Contract } from '../model/contract.ts'
 import { findIdempotencyKey } from '../words/idempotency.ts'
 import { ContractBroken } from './contract-broken.ts'
-import type { Coverage } from './coverage.ts'
+import type { Coverage } from './coverage/coverage.ts'
 import { HttpClient } from './http-client.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 

@@ -4,7 +4,8 @@
  *  - a check builds its requests (run.ts) from values of the schemas (values/), from the `x-` words
  *    of the contract (../words/) and from records that it creates (test-records.ts);
  *  - the run sends them (sender.ts), tests each response (conformance.ts, header-meanings.ts) and
- *    counts it (coverage.ts);
+ *    counts which promises of the contract it tested (coverage/);
+ *  - a receiver (deliveries/) gets what the webhooks of the service send;
  *  - report/ writes the results.
  *  dredd/ is another suite, for the statuses that requests alone cannot cause. `npm run test:mutants`
  *  measures how good this suite is. */
@@ -12,12 +13,12 @@ import type { Operation } from '../model/operations.ts'
 import { selectsFields } from '../words/lists.ts'
 import { assertConforms } from './conformance.ts'
 import { type CheckName, ContractBroken } from './contract-broken.ts'
+import { CONFORMANCE } from './coverage/testers.ts'
 import { assertDeprecation, assertHeaderMeanings } from './header-meanings.ts'
 import { listOracles, type Oracle } from './oracles.ts'
 import type { Checks, Run, Target } from './run.ts'
 import { type Exchange, Sender } from './sender.ts'
 import { prepareRecords } from './test-records.ts'
-import { CONFORMANCE } from './testers.ts'
 
 /** Further failures of one case are dropped. */
 const MAX_FAILURES_PER_CASE = 3

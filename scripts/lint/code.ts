@@ -1,7 +1,7 @@
 /** What the contract declares, but the code and the database do not have. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { listPromises } from '../contract/promises.ts'
+import { listPromises } from '../contract/coverage/promises.ts'
 import { isList, tableOf } from '../generate/resources.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'

@@ -1,7 +1,8 @@
 /** Promises of the contract that no oracle of `muster contract` tests. */
+
+import { listPromises } from '../contract/coverage/promises.ts'
+import { listTesters } from '../contract/coverage/testers.ts'
 import { ORACLES } from '../contract/oracles.ts'
-import { listPromises } from '../contract/promises.ts'
-import { listTesters } from '../contract/testers.ts'
 import type { Contract } from '../model/contract.ts'
 import { type Finding, isObject } from '../model/source.ts'
 import { findUnsupportedParts } from '../model/supported.ts'

@@ -2,7 +2,7 @@
  *  operations, until the first failure. Prints the result as JSON on the last line. */
 import { startDreddServers, startOwnService } from '../../cli/contract-service.ts'
 import * as validators from '../../generated/validators.js'
-import { Coverage, isMissing } from '../../scripts/contract/coverage.ts'
+import { Coverage, isMissing } from '../../scripts/contract/coverage/coverage.ts'
 import { runDreddSuite } from '../../scripts/contract/dredd/dredd-suite.ts'
 import { runSuite } from '../../scripts/contract/suite.ts'
 import { readContract } from '../../scripts/model/yaml.ts'

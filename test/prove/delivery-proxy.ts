@@ -1,6 +1,9 @@
 /** A proxy that changes deliveries between the service and the receiver of the contract tests. */
 import { text } from 'node:stream/consumers'
-import { type LoopbackServer, startLoopbackServer } from '../../scripts/contract/loopback-server.ts'
+import {
+  type LoopbackServer,
+  startLoopbackServer,
+} from '../../scripts/contract/deliveries/loopback-server.ts'
 import type { Delivery } from '../../scripts/words/deliveries.ts'
 
 /** Sends a delivery to the receiver and returns the status of its response. */

@@ -1,7 +1,10 @@
 /** A proxy that breaks the contract of the service behind it, to measure which faults the contract
  *  tests find. */
 import { text } from 'node:stream/consumers'
-import { type LoopbackServer, startLoopbackServer } from '../../scripts/contract/loopback-server.ts'
+import {
+  type LoopbackServer,
+  startLoopbackServer,
+} from '../../scripts/contract/deliveries/loopback-server.ts'
 import { type JsonObject, parseJson } from '../../scripts/model/json.ts'
 
 export interface ProxyRequest {

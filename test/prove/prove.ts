@@ -1,6 +1,6 @@
 /** Puts one fault at a time between the contract tests and the service, and counts the faults that
  *  the tests find. */
-import { Coverage, isMissing } from '../../scripts/contract/coverage.ts'
+import { Coverage, isMissing } from '../../scripts/contract/coverage/coverage.ts'
 import type { Run, Target } from '../../scripts/contract/run.ts'
 import { runSuite } from '../../scripts/contract/suite.ts'
 import { type DeliveryHook, startDeliveryProxy } from './delivery-proxy.ts'

@@ -3,7 +3,7 @@
 import { cp } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { formatReport } from '../../cli/contract-output.ts'
-import { Coverage, describeMissing, isMissing } from '../../scripts/contract/coverage.ts'
+import { Coverage, describeMissing, isMissing } from '../../scripts/contract/coverage/coverage.ts'
 import { listUnused } from '../../scripts/contract/oracles.ts'
 import { type Case, runSuite } from '../../scripts/contract/suite.ts'
 import type { Contract } from '../../scripts/model/contract.ts'

@@ -12,11 +12,11 @@ import {
 import { findEventList } from '../../words/events.ts'
 import { readPointer } from '../../words/read.ts'
 import { show } from '../contract-broken.ts'
+import type { Attempt, PlannedResponse, Receiver } from '../deliveries/receiver.ts'
+import { type LoggedAttempt, webhookAccountOf } from '../deliveries/webhook-account.ts'
 import { readUntil } from '../poll.ts'
-import type { Attempt, PlannedResponse, Receiver } from '../receiver.ts'
 import type { Request } from '../request.ts'
 import type { Check, Run } from '../run.ts'
-import { type LoggedAttempt, webhookAccountOf } from '../webhook-account.ts'
 import {
   assertAttempt,
   broken,

@@ -2,9 +2,14 @@
  *  and touches no other record. The model of sequences computes what each request must do. */
 import type { Operation } from '../../model/operations.ts'
 import type { Check, Run } from '../run.ts'
-import { assertEndState } from './sequence-end.ts'
-import { addNeeded, type LinkedKind, listDescribedKinds, type Reference } from './sequence-kinds.ts'
-import { type RecordModel, withModel } from './sequence-model.ts'
+import { assertEndState } from './sequences/sequence-end.ts'
+import {
+  addNeeded,
+  type LinkedKind,
+  listDescribedKinds,
+  type Reference,
+} from './sequences/sequence-kinds.ts'
+import { type RecordModel, withModel } from './sequences/sequence-model.ts'
 
 /** Several, so that a service that changes only the first record is found. */
 const DEPENDENTS = 3

@@ -3,7 +3,7 @@ import type { Operation } from '../../model/operations.ts'
 import { assertStatus } from '../contract-broken.ts'
 import { collectionOf, findOperation, idIn } from '../record-kinds.ts'
 import { type Check, newRequest, preparePath, prepareRequest, type Run } from '../run.ts'
-import { ListUnderTest } from './list-under-test.ts'
+import { ListUnderTest } from './lists/list-under-test.ts'
 import { assertAccepted } from './refused.ts'
 
 export async function* deletionChecks(run: Run, operation: Operation): AsyncGenerator<Check> {

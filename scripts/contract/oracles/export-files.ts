@@ -18,9 +18,9 @@ import {
   chooseTogether,
   describeFiltering,
   type Filtering,
-} from './list-filter-values.ts'
-import { createSeeds } from './list-seeds.ts'
-import { ListUnderTest, MAX_PAGES } from './list-under-test.ts'
+} from './lists/list-filter-values.ts'
+import { createSeeds } from './lists/list-seeds.ts'
+import { ListUnderTest, MAX_PAGES } from './lists/list-under-test.ts'
 import { assertAccepted } from './refused.ts'
 import { createFinished } from './stored-values.ts'
 

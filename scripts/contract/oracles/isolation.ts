@@ -16,8 +16,8 @@ import {
   type Run,
 } from '../run.ts'
 import type { TestRecords } from '../test-records.ts'
-import { chooseFilterings, toParameter } from './list-filter-values.ts'
-import { ListUnderTest } from './list-under-test.ts'
+import { chooseFilterings, toParameter } from './lists/list-filter-values.ts'
+import { ListUnderTest } from './lists/list-under-test.ts'
 import { assertChangesNothing } from './refused.ts'
 
 const broken = failuresOf('isolation')

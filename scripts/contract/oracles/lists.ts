@@ -14,9 +14,9 @@ import {
   chooseTogether,
   describeFiltering,
   type Filtering,
-} from './list-filter-values.ts'
-import { createSeeds } from './list-seeds.ts'
-import { ListUnderTest, MAX_PAGES, type PageOptions } from './list-under-test.ts'
+} from './lists/list-filter-values.ts'
+import { createSeeds } from './lists/list-seeds.ts'
+import { ListUnderTest, MAX_PAGES, type PageOptions } from './lists/list-under-test.ts'
 
 export async function* listContentChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   if (findItemSchema(run.contract, operation) === undefined) return

@@ -3,11 +3,11 @@
 import fc from 'fast-check'
 import type { JsonObject } from '../../model/json.ts'
 import type { Operation } from '../../model/operations.ts'
+import type { Receiver } from '../deliveries/receiver.ts'
 import { randomCheck } from '../random-check.ts'
-import type { Receiver } from '../receiver.ts'
 import { type Check, hasParameter, type Run } from '../run.ts'
 import { openWebhook } from './deliveries.ts'
-import { assertEndState } from './sequence-end.ts'
+import { assertEndState } from './sequences/sequence-end.ts'
 import {
   addNeeded,
   addReferred,
@@ -15,9 +15,9 @@ import {
   listDescribedKinds,
   listNeighbours,
   listUpdateBodies,
-} from './sequence-kinds.ts'
-import { type ModelRecord, type RecordModel, withModel } from './sequence-model.ts'
-import { simultaneousChecks } from './sequence-simultaneous.ts'
+} from './sequences/sequence-kinds.ts'
+import { type ModelRecord, type RecordModel, withModel } from './sequences/sequence-model.ts'
+import { simultaneousChecks } from './sequences/sequence-simultaneous.ts'
 
 const MAX_STEPS = 8
 const MAX_LONG_STEPS = 40

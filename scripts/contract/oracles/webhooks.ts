@@ -8,17 +8,17 @@ import { readRetrySeconds } from '../../words/deliveries.ts'
 import { type EventList, findEventList } from '../../words/events.ts'
 import { readPointer } from '../../words/read.ts'
 import { shorten, show } from '../contract-broken.ts'
-import { readUntil } from '../poll.ts'
-import { type Attempt, type Receiver, startContractReceiver } from '../receiver.ts'
-import { type CrudKind, findItemOperation, listCrudKinds } from '../record-kinds.ts'
-import type { Request } from '../request.ts'
-import { type Check, newRequest, prepareRequest, type Run } from '../run.ts'
+import { type Attempt, type Receiver, startContractReceiver } from '../deliveries/receiver.ts'
 import {
   type ControlledWebhook,
   type DeliveryProgress,
   type WebhookAccount,
   webhookAccountOf,
-} from '../webhook-account.ts'
+} from '../deliveries/webhook-account.ts'
+import { readUntil } from '../poll.ts'
+import { type CrudKind, findItemOperation, listCrudKinds } from '../record-kinds.ts'
+import type { Request } from '../request.ts'
+import { type Check, newRequest, prepareRequest, type Run } from '../run.ts'
 import { TIMER_TOLERANCE_MS } from './attempts.ts'
 import {
   assertAttempt,

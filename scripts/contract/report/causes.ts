@@ -1,5 +1,5 @@
 /** Groups the failures of a run by their cause, because one fault can fail many checks. */
-import { describeMissing, isMissing } from '../coverage.ts'
+import { describeMissing, isMissing } from '../coverage/coverage.ts'
 import type { Failure } from '../suite.ts'
 import type { Report } from './report.ts'
 

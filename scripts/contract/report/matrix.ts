@@ -1,6 +1,6 @@
 /** The matrix of a run as HTML, which stands above the results. */
 import { escaped } from '../../report/junit.ts'
-import { type Cell, isExcused, isMissing } from '../coverage.ts'
+import { type Cell, isExcused, isMissing } from '../coverage/coverage.ts'
 import { promisesSection } from './promises.ts'
 import { type MatrixRow, type Report, toMatrix } from './report.ts'
 

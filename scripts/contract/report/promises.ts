@@ -1,6 +1,6 @@
 /** Which promises of the contract a run tested: as text, and as a section of the HTML report. */
 import { escaped } from '../../report/junit.ts'
-import { type Cell, isExcused, isMissing } from '../coverage.ts'
+import { type Cell, isExcused, isMissing } from '../coverage/coverage.ts'
 
 /** Counts the promises, and names the claims of those that were not tested and need not be, by
  *  reason. The matrix has the reasons for statuses. */

@@ -1,9 +1,9 @@
 /** The results of a run. The other files of this folder and cli/contract-output.ts write them in
  *  several formats: HTML, JUnit, HAR and text. */
-import { type Cell, isExcused, isMissing, type Untested } from '../coverage.ts'
+import { type Cell, isExcused, isMissing, type Untested } from '../coverage/coverage.ts'
+import type { Refusal } from '../coverage/refusals.ts'
 import type { DreddResult } from '../dredd/dredd-suite.ts'
 import type { UnusedOracle } from '../oracles.ts'
-import type { Refusal } from '../refusals.ts'
 import type { Case } from '../suite.ts'
 
 export interface Report {

@@ -3,8 +3,8 @@ import type { Contract } from '../../model/contract.ts'
 import { lineOf } from '../../model/source.ts'
 import type { TestCase } from '../../report/junit.ts'
 import type { Result } from '../../report/result.ts'
-import { describeMissing, isExcused, isMissing } from '../coverage.ts'
-import { describeRefusal } from '../refusals.ts'
+import { describeMissing, isExcused, isMissing } from '../coverage/coverage.ts'
+import { describeRefusal } from '../coverage/refusals.ts'
 import { describeUnused, type Report } from './report.ts'
 
 /** One test case for each oracle of each operation, for each documented status and event, and for

@@ -1,6 +1,6 @@
 /** Seeded faults of statuses, media types, methods and the form of responses. */
 
-import { listPromises } from '../../../scripts/contract/promises.ts'
+import { listPromises } from '../../../scripts/contract/coverage/promises.ts'
 import type { Contract } from '../../../scripts/model/contract.ts'
 import { type ProxyResponse, parseObject } from '../faulty-proxy.ts'
 import { isFor, onBody, onHeaders, onRequest, onSuccess, pathOf, withOtherId } from '../hooks.ts'

@@ -3,7 +3,7 @@
 import {
   type LinkedKind,
   listLinkedKinds,
-} from '../../../scripts/contract/oracles/sequence-kinds.ts'
+} from '../../../scripts/contract/oracles/sequences/sequence-kinds.ts'
 import { UNKNOWN_ID } from '../../../scripts/contract/run.ts'
 import type { Contract } from '../../../scripts/model/contract.ts'
 import type { JsonObject } from '../../../scripts/model/json.ts'

@@ -1,6 +1,6 @@
 /** Counts how often each promise of the contract was tested, and by which oracle. */
-import type { Contract } from '../model/contract.ts'
-import type { Operation } from '../model/operations.ts'
+import type { Contract } from '../../model/contract.ts'
+import type { Operation } from '../../model/operations.ts'
 import { type ContractPromise, keyOf, listPromises, type Use } from './promises.ts'
 import { Refusals } from './refusals.ts'
 import { hasField } from './response-fields.ts'

@@ -2,9 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Delivery } from '../words/deliveries.ts'
+import type { Delivery } from '../../words/deliveries.ts'
+import { readUntil } from '../poll.ts'
 import { startLoopbackServer } from './loopback-server.ts'
-import { readUntil } from './poll.ts'
 
 export interface Attempt extends Delivery {
   /** The path of the URL. */

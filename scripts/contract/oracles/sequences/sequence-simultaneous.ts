@@ -1,8 +1,8 @@
 /** Simultaneous requests must have the same effect as requests that the service handles one after
  *  the other. */
-import type { JsonObject } from '../../model/json.ts'
-import { failuresOf } from '../contract-broken.ts'
-import { type Check, newRequest, type Run } from '../run.ts'
+import type { JsonObject } from '../../../model/json.ts'
+import { failuresOf } from '../../contract-broken.ts'
+import { type Check, newRequest, type Run } from '../../run.ts'
 import {
   type LinkedKind,
   listNeighbours,

@@ -1,14 +1,14 @@
 /** Records for the test of a list: with equal values, without values, with text of all kinds, and
  *  updated in different ways. */
 import { randomUUID } from 'node:crypto'
-import type { JsonObject } from '../../model/json.ts'
-import type { Operation } from '../../model/operations.ts'
-import type { Schema } from '../../model/schema.ts'
-import { requestSchema } from '../../words/records.ts'
-import { findItemOperation, findOperation } from '../record-kinds.ts'
-import { newRequest, prepareRequest, type Run } from '../run.ts'
-import { minimalValue } from '../values/valid-values.ts'
-import { isValid } from '../values/validity.ts'
+import type { JsonObject } from '../../../model/json.ts'
+import type { Operation } from '../../../model/operations.ts'
+import type { Schema } from '../../../model/schema.ts'
+import { requestSchema } from '../../../words/records.ts'
+import { findItemOperation, findOperation } from '../../record-kinds.ts'
+import { newRequest, prepareRequest, type Run } from '../../run.ts'
+import { minimalValue } from '../../values/valid-values.ts'
+import { isValid } from '../../values/validity.ts'
 
 /** The role of a seed, by its index. The others are created with all fields, and not changed. */
 const FILLED = 0

@@ -1,11 +1,11 @@
 /** Reads a list, and compares it with what a model expects. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import type { JsonObject } from '../../model/json.ts'
-import type { Operation } from '../../model/operations.ts'
-import { inlineReferences } from '../../model/references.ts'
-import { mergeSchemas, type Schema } from '../../model/schema.ts'
-import { applySort } from '../../words/list-model.ts'
+import type { JsonObject } from '../../../model/json.ts'
+import type { Operation } from '../../../model/operations.ts'
+import { inlineReferences } from '../../../model/references.ts'
+import { mergeSchemas, type Schema } from '../../../model/schema.ts'
+import { applySort } from '../../../words/list-model.ts'
 import {
   findItemSchema,
   type ListWords,
@@ -13,21 +13,21 @@ import {
   readListWords,
   readMaxPageSize,
   readSort,
-} from '../../words/lists.ts'
-import { readField, readPointer } from '../../words/read.ts'
-import { readRecordWords, wordsOfRecord } from '../../words/records.ts'
+} from '../../../words/lists.ts'
+import { readField, readPointer } from '../../../words/read.ts'
+import { readRecordWords, wordsOfRecord } from '../../../words/records.ts'
 import {
   assertStatus,
   type CheckName,
   ContractBroken,
   failuresOf,
   show,
-} from '../contract-broken.ts'
-import { findItemOperation } from '../record-kinds.ts'
-import type { ReceivedResponse, Request } from '../request.ts'
-import { type Check, MAX_TRIES, newRequest, RETRY_DELAY_MS, type Run } from '../run.ts'
+} from '../../contract-broken.ts'
+import { findItemOperation } from '../../record-kinds.ts'
+import type { ReceivedResponse, Request } from '../../request.ts'
+import { type Check, MAX_TRIES, newRequest, RETRY_DELAY_MS, type Run } from '../../run.ts'
+import { assertRules } from '../stored-values.ts'
 import { type Filtering, toParameter } from './list-filter-values.ts'
-import { assertRules } from './stored-values.ts'
 
 const broken = failuresOf('list_contents')
 

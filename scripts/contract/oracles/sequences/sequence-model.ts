@@ -1,24 +1,29 @@
 /** The expected state of records while a sequence of requests changes them. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import type { JsonObject } from '../../model/json.ts'
-import type { Operation } from '../../model/operations.ts'
-import { listOwnEvents } from '../../words/events.ts'
-import { readWord } from '../../words/read.ts'
-import { asShownLater, meetsCondition, requestSchema, responseSchema } from '../../words/records.ts'
-import { ContractBroken, failuresOf, show } from '../contract-broken.ts'
-import type { ReceivedResponse, Request } from '../request.ts'
-import { newRequest, type Run } from '../run.ts'
-import { minimalValue } from '../values/valid-values.ts'
-import type { ExpectedEvent } from './events.ts'
-import type { LinkedKind, Reference } from './sequence-kinds.ts'
+import type { JsonObject } from '../../../model/json.ts'
+import type { Operation } from '../../../model/operations.ts'
+import { listOwnEvents } from '../../../words/events.ts'
+import { readWord } from '../../../words/read.ts'
+import {
+  asShownLater,
+  meetsCondition,
+  requestSchema,
+  responseSchema,
+} from '../../../words/records.ts'
+import { ContractBroken, failuresOf, show } from '../../contract-broken.ts'
+import type { ReceivedResponse, Request } from '../../request.ts'
+import { newRequest, type Run } from '../../run.ts'
+import { minimalValue } from '../../values/valid-values.ts'
+import type { ExpectedEvent } from '../events.ts'
 import {
   assertLater,
   assertRules,
   assertSetNow,
   findDifference,
   TIME_PRECISION_MS,
-} from './stored-values.ts'
+} from '../stored-values.ts'
+import type { LinkedKind, Reference } from './sequence-kinds.ts'
 
 const broken = failuresOf('sequence')
 

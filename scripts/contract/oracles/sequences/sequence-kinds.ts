@@ -1,20 +1,20 @@
 /** Kinds of records, with their references to each other: `x-refers-to` and `x-when-deleted` of
  *  openapi.yaml. Also the bodies of their updates. */
-import type { Contract } from '../../model/contract.ts'
-import type { JsonObject } from '../../model/json.ts'
-import type { Operation } from '../../model/operations.ts'
-import type { Schema } from '../../model/schema.ts'
+import type { Contract } from '../../../model/contract.ts'
+import type { JsonObject } from '../../../model/json.ts'
+import type { Operation } from '../../../model/operations.ts'
+import type { Schema } from '../../../model/schema.ts'
 import {
   type RecordWords,
   readRecordWords,
   requestSchema,
   responseSchema,
-} from '../../words/records.ts'
-import { findRule } from '../../words/refusals.ts'
-import { type CrudKind, listCrudKinds } from '../record-kinds.ts'
-import type { Run } from '../run.ts'
-import { variants } from '../values/valid-values.ts'
-import { isValid } from '../values/validity.ts'
+} from '../../../words/records.ts'
+import { findRule } from '../../../words/refusals.ts'
+import { type CrudKind, listCrudKinds } from '../../record-kinds.ts'
+import type { Run } from '../../run.ts'
+import { variants } from '../../values/valid-values.ts'
+import { isValid } from '../../values/validity.ts'
 
 export interface Reference {
   field: string

@@ -1,11 +1,11 @@
 /** Chooses filters with values for the test of a list. */
-import type { Operation } from '../../model/operations.ts'
-import type { Schema } from '../../model/schema.ts'
-import { applyFilter } from '../../words/list-model.ts'
-import { type FilterParameter, listFilters } from '../../words/lists.ts'
-import { readField } from '../../words/read.ts'
-import { UNKNOWN_ID } from '../run.ts'
-import { isValid } from '../values/validity.ts'
+import type { Operation } from '../../../model/operations.ts'
+import type { Schema } from '../../../model/schema.ts'
+import { applyFilter } from '../../../words/list-model.ts'
+import { type FilterParameter, listFilters } from '../../../words/lists.ts'
+import { readField } from '../../../words/read.ts'
+import { UNKNOWN_ID } from '../../run.ts'
+import { isValid } from '../../values/validity.ts'
 
 /** The newest records, among which are the seeds. */
 const MAX_RECORDS = 12

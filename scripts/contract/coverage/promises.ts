@@ -1,14 +1,14 @@
 /** The promises of a contract: what it says about each operation, event and record. oracles.ts says
  *  which oracle tests which promises, and the coverage counts the tests of each. */
-import { KNOWN_WORDS } from '../diff/words.ts'
-import type { Contract } from '../model/contract.ts'
-import type { Operation, Parameter } from '../model/operations.ts'
-import { dereference } from '../model/references.ts'
-import { ANNOTATIONS, listSubschemas, readDefault, type Schema } from '../model/schema.ts'
-import { isObject, type Located, type Place, valueAt } from '../model/source.ts'
-import { readListWords } from '../words/lists.ts'
-import { readWord } from '../words/read.ts'
-import type { RecordWords } from '../words/records.ts'
+import { KNOWN_WORDS } from '../../diff/words.ts'
+import type { Contract } from '../../model/contract.ts'
+import type { Operation, Parameter } from '../../model/operations.ts'
+import { dereference } from '../../model/references.ts'
+import { ANNOTATIONS, listSubschemas, readDefault, type Schema } from '../../model/schema.ts'
+import { isObject, type Located, type Place, valueAt } from '../../model/source.ts'
+import { readListWords } from '../../words/lists.ts'
+import { readWord } from '../../words/read.ts'
+import type { RecordWords } from '../../words/records.ts'
 
 export interface Use {
   /** An operation, a type of event, or the file of a document. */

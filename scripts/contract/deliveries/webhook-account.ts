@@ -1,9 +1,9 @@
 /** The webhooks and deliveries of the run's account. */
-import type { Contract } from '../model/contract.ts'
-import type { JsonObject } from '../model/json.ts'
-import { assertStatus, failuresOf } from './contract-broken.ts'
-import { operationOf } from './record-kinds.ts'
-import { newRequest, type Run } from './run.ts'
+import type { Contract } from '../../model/contract.ts'
+import type { JsonObject } from '../../model/json.ts'
+import { assertStatus, failuresOf } from '../contract-broken.ts'
+import { operationOf } from '../record-kinds.ts'
+import { newRequest, type Run } from '../run.ts'
 
 const broken = failuresOf('stored_values')
 
