@@ -15,6 +15,7 @@ import type { ReceivedResponse, Request } from '../request.ts'
 import { type Check, newRequest, type Run } from '../run.ts'
 import {
   chooseFilterings,
+  chooseOneEach,
   chooseTogether,
   describeFiltering,
   type Filtering,
@@ -102,9 +103,8 @@ function chooseFilters(list: ListUnderTest, records: unknown[], earlier: unknown
   const tried = chooseFilterings(list, records, earlier)
   // Several values before one.
   const ordered = tried.toSorted((a, b) => b.values.length - a.values.length)
-  const alone = [...Map.groupBy(ordered, ({ filter }) => filter).values()]
   const { matching = [] } = chooseTogether(records, tried) ?? {}
-  return [...alone.map((some) => some.slice(0, 1)), matching]
+  return [...chooseOneEach(ordered).map((alone) => [alone]), matching]
 }
 
 /** Tries again if the list has changed meanwhile. */

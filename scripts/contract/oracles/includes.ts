@@ -43,18 +43,16 @@ async function assertIncluded(
   operation: Operation,
   { parameter, name, source }: { parameter: string; name: string; source: Source },
 ): Promise<void> {
-  const words = readListWords(run.contract)
+  const { items = '', sort } = readListWords(run.contract) ?? {}
   const get = findItemOperation(run.contract, 'get', operation.path) ?? operation
   const path = await newRecord(run, get, source)
   const isList = get !== operation
   const { created } = readRecordWords(run.contract, get)
-  const newestFirst = isList && {
-    [words?.sort.parameter ?? '']: `${words?.sort.descending}${created}`,
-  }
+  const newestFirst = isList && sort && { [sort.parameter]: `${sort.descending}${created}` }
   const query = { [parameter]: name, ...newestFirst }
   const request = newRequest(run, operation, isList ? operation.path : path, { query })
   const { json } = await run.send(operation, request)
-  const records = (isList ? readPointer(json, words?.items ?? '') : [json]) as JsonObject[]
+  const records = (isList ? readPointer(json, items) : [json]) as JsonObject[]
   for (const record of records.slice(0, 2)) {
     const plain = await readRecord(run, get, path.replace(/[^/]+$/, String(record.id)))
     const embedded = await expectedOf(run, plain, source)

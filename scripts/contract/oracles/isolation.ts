@@ -16,7 +16,7 @@ import {
   type Run,
 } from '../run.ts'
 import type { TestRecords } from '../test-records.ts'
-import { chooseFilterings, toParameter } from './lists/list-filter-values.ts'
+import { chooseFilterings, chooseOneEach, toParameter } from './lists/list-filter-values.ts'
 import { ListUnderTest } from './lists/list-under-test.ts'
 import { assertChangesNothing } from './refused.ts'
 
@@ -94,12 +94,10 @@ async function* readChecks(run: Run, operation: Operation): AsyncGenerator<Check
 }
 
 /** Queries with one filter each, which records of the run's account match. */
-function listOwnFilters(list: ListUnderTest, records: unknown[]) {
-  const byFilter = Map.groupBy(chooseFilterings(list, records, []), ({ filter }) => filter)
-  return [...byFilter.values()].flatMap((some): JsonObject[] => {
-    const found = some.find(({ apply }) => apply(records).length > 0)
-    return found ? [Object.fromEntries([toParameter(found)])] : []
-  })
+function listOwnFilters(list: ListUnderTest, records: unknown[]): JsonObject[] {
+  const tried = chooseFilterings(list, records, [])
+  const chosen = chooseOneEach(tried, ({ apply }) => apply(records).length > 0)
+  return chosen.map((filtering) => Object.fromEntries([toParameter(filtering)]))
 }
 
 /** The UUIDs in the response, or only in its records if `items` is the pointer to them. Lists that

@@ -47,12 +47,20 @@ export function chooseFilterings(
   })
 }
 
+/** The first values of each filter that fit. */
+export function chooseOneEach(
+  tried: Filtering[],
+  fits: (one: Filtering) => boolean = () => true,
+): Filtering[] {
+  const byFilter = Map.groupBy(tried, ({ filter }) => filter)
+  return [...byFilter.values()].flatMap((some) => some.find(fits) ?? [])
+}
+
 /** Filters that match the same record, as many as possible, and the same filters with values that
  *  do not match it. */
 export function chooseTogether(records: unknown[], tried: Filtering[]) {
-  const byFilter = [...Map.groupBy(tried, ({ filter }) => filter).values()]
   const choose = (record: unknown, matches: boolean): Filtering[] =>
-    byFilter.flatMap((some) => some.find((one) => one.apply([record]).length > 0 === matches) ?? [])
+    chooseOneEach(tried, ({ apply }) => apply([record]).length > 0 === matches)
   return records
     .map((record) => ({ matching: choose(record, true), others: choose(record, false) }))
     .toSorted((a, b) => b.matching.length - a.matching.length)[0]
