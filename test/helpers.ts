@@ -19,6 +19,7 @@ import { type Config, readConfig } from '../server/config.ts'
 import { newLogger } from '../server/log.ts'
 import { type Running, start } from '../server/main.ts'
 import { asService } from './as-service.ts'
+import { divideByAccount } from './hash-partitions.ts'
 import { createDatabase } from './postgres.ts'
 
 declare module 'vitest' {
@@ -70,6 +71,7 @@ async function newTemplate(): Promise<string> {
   const databaseUrl = await createDatabase(inject('postgresUrl'))
   const db = openDatabase({ databaseUrl })
   await migrate(db).finally(() => db.close())
+  if (process.env.HASH_PARTITIONS) await divideByAccount(databaseUrl)
   return new URL(databaseUrl).pathname.slice(1)
 }
 
