@@ -2,7 +2,7 @@
 import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
 
 /** The limit of a test that runs `muster contract`. */
-export const TEST_TIMEOUT_MS = 600_000
+export const TEST_TIMEOUT_MS = 900_000
 
 export interface Target extends AsyncDisposable {
   app: TestApp
