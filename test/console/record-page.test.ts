@@ -76,6 +76,12 @@ describe('the page of a record', () => {
     // One of its values was too large to be stored.
     expect(history).toMatch(/Description (?!:)/)
 
+    const note = await newTask(client, { description: 'Call' })
+    for (const description of ['Call back', 'x'.repeat(3_000)])
+      await expectSuccess(client.patch(`/tasks/${note.id}`, { description }))
+    const noted = mainText((await visits.get(`/records/tasks/${note.id}`)).text)
+    expect(noted).toContain('Description: Call to Call back')
+
     const payment = await newPayment(client, { amount_minor: 12500, currency: 'EUR' })
     for (const change of [{ amount_minor: 13000 }, { currency: 'JPY' }])
       await expectSuccess(client.patch(`/payments/${payment.id}`, change))

@@ -300,17 +300,20 @@ async function historyCard(visit: Visit, resource: Resource, item: Item): Promis
 
 type Version = Readonly<Record<string, unknown>>
 
-/** The record before and after each change. `entries` are the newest ones, newest first. */
+/** The record before and after each change. `entries` are the newest ones, newest first. Takes both values of
+ *  a changed field from its entry: a later entry may be without values, because they are large. */
 function versionsOf(
   item: Item,
   entries: AuditEntry[],
 ): { entry: AuditEntry; before: Version; after: Version }[] {
-  let after: Version = item
+  let later: Version = item
   return entries.map((entry) => {
-    const changed = entry.changes.map(({ field, before }) => [field, before])
-    const version = { entry, before: { ...after, ...Object.fromEntries(changed) }, after }
-    after = version.before
-    return version
+    const changed = (value: 'before' | 'after'): Version =>
+      Object.fromEntries(entry.changes.map((change) => [change.field, change[value]]))
+    const after = { ...later, ...changed('after') }
+    const before = { ...after, ...changed('before') }
+    later = before
+    return { entry, before, after }
   })
 }
 
