@@ -149,3 +149,14 @@ it('an unfinished export shows its progress and reloads; a completed, failed or 
   ])
   expect((await owner.visits.get(`/records/exports/${id}/file`)).status).toBe(409)
 })
+
+it('without JavaScript: the search for a record stays visible among the folded filters', async () => {
+  const form = mainForm((await owner.visits.get('/records/exports/new')).text)
+  const searched = await owner.visits.post(
+    form.to,
+    withValues(form, { resource: 'tasks', 'ask:find': 'filters.participant_id' }),
+  )
+  const [fold = ''] = /<details[^>]*>\s*<summary>Filters.*?<\/details>/s.exec(searched.text) ?? []
+  expect(fold).toContain('Ada Lovelace')
+  expect(fold).toMatch(/^<details[^>]* open>/)
+})

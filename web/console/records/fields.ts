@@ -436,12 +436,13 @@ function partsControl(field: FormField, context: ControlContext): Html {
     ? foldedFields(
         formLabel(field),
         fieldset('field pairs', html`<legend class="visually-hidden">${formLabel(field)}</legend>`),
-        parts.some((part) => isUsed(part, context)),
+        path in context.errors || parts.some((part) => isUsed(part, context)),
       )
     : fieldset('field record-group', legend(field))
   return html`<div id="${boxId(path)}">${shown}</div>`
 }
 
-function isUsed(field: FormField, { draft, errors }: ControlContext): boolean {
-  return field.path in errors || serializeField(draft, field) !== '[]'
+function isUsed(field: FormField, { draft, errors, suggestions }: ControlContext): boolean {
+  const { path } = field
+  return path in errors || path === suggestions?.path || serializeField(draft, field) !== '[]'
 }
