@@ -200,6 +200,7 @@ async function countRows(sql: Sql, { partitions }: OutdatedWeek): Promise<string
     events &&
       `select account_id, 'events', event_type, count(*) from ${events} group by account_id, event_type`,
   ].filter(Boolean)
+  if (counted.length === 0) return '[]'
   const { rows } = await sql
     .raw(
       `select cast(json_agg(counts) as text) as counts from (${counted.join(' union all ')}) as counts`,

@@ -200,4 +200,25 @@ describe.runIf(inject('database') === 'postgres')('weeks', () => {
     expect(await tenant.scope.rows('deliveries').pluck('id')).toEqual([young])
     expect(await weekNames(app, 'events')).toContain('events_first')
   })
+
+  test('a week that only the attempts have as a partition goes as well', async () => {
+    await using app = await startApp({
+      role: 'api',
+      environment: { ATTEMPT_RETENTION_DAYS: '400' },
+    })
+    const { db } = app
+    const tenant = await newTenant(app)
+    const now = Date.now()
+    await insertEvent(tenant, now - 118 * DAY_MS)
+    await splitByWeek(db, now - 120 * DAY_MS)
+    // As if an earlier call had split only the attempts.
+    for (const table of ['deliveries', 'events'])
+      await db.write.raw(`alter table ${table}_first rename to ${table}_old;
+        alter table ${table} detach partition ${table}_old;
+        drop table ${table}; alter table ${table}_old rename to ${table}`)
+    await runHousekeeping(app, 'hour', { now: () => new Date(now) })
+    expect(await tenant.scope.rows('deliveries').pluck('id')).toEqual([])
+    await runHousekeeping(app, 'hour', { now: () => new Date(now) })
+    expect(await weekNames(app, 'attempts')).not.toContain('attempts_first')
+  })
 })
