@@ -1,6 +1,7 @@
 /** Oracle: only a JSON body is accepted. */
 import type { Operation } from '../../model/operations.ts'
 import { readBatchWords } from '../../words/batches.ts'
+import { readMergePatchType } from '../../words/records.ts'
 import { assertStatus } from '../contract-broken.ts'
 import { MAX_BODY_BYTES } from '../request.ts'
 import { assertSameStatus, type Check, newRequest, type Run } from '../run.ts'
@@ -10,10 +11,13 @@ export async function* bodyChecks(run: Run, operation: Operation): AsyncGenerato
   const json = { 'Content-Type': 'application/json' }
   const maxBytes = readBatchWords(operation)?.max_body_bytes ?? MAX_BODY_BYTES
   const valid = JSON.stringify(await run.records.validBody(operation))
+  // Only updates take a merge patch.
+  const patchType = operation.method === 'patch' ? undefined : readMergePatchType(run.contract)
+  const otherType = patchType ?? 'text/plain'
   for (const [what, body, headers, expected] of [
     ['malformed JSON', '{"a": ', json, 400],
     ['no body', '', json, 400],
-    ['text/plain', valid, { 'Content-Type': 'text/plain' }, 415],
+    [otherType, valid, { 'Content-Type': otherType }, 415],
     ['text/json', valid, { 'Content-Type': 'text/json' }, 415],
     ['another charset', valid, { 'Content-Type': 'application/json; charset=utf-16' }, 415],
     ['an oversized body', 'x'.repeat(maxBytes + 1), json, 413],
