@@ -95,6 +95,40 @@ describe('the form of a record in a browser', () => {
     expect(troubles).toEqual([])
   })
 
+  it('changes no other question while one before it is removed, and keeps a choice made meanwhile', async () => {
+    const account = await site.app.newAccount()
+    await using visited = await site.visit('/records/jobs/new', { person: account })
+    const { page, troubles } = visited
+    const question = (number: number) =>
+      page.getByRole('group', { name: `Screening question ${number}` })
+    const text = (number: number) => question(number).getByLabel('Question')
+    const addAnother = page.getByRole('button', { name: 'Add another' })
+    await text(1).fill('First?')
+    for (const number of [2, 3]) {
+      await addAnother.click()
+      await text(number).fill(`Number ${number}?`)
+    }
+    let { promise: released, resolve: release } = Promise.withResolvers<void>()
+    await page.route('**/jobs/new', async (route) => {
+      await released
+      await route.continue()
+    })
+    await page.getByRole('button', { name: 'Remove screening question 1' }).click()
+    await text(2).fill('Typed meanwhile?')
+    release()
+    await question(3).waitFor({ state: 'detached' })
+    expect(await text(2).inputValue()).toBe('Number 3?')
+
+    ;({ promise: released, resolve: release } = Promise.withResolvers<void>())
+    await addAnother.click()
+    const importance = question(1).getByLabel('Importance')
+    await importance.selectOption('Must have')
+    release()
+    await question(3).waitFor()
+    expect(await importance.inputValue()).toBe('must_have')
+    expect(troubles).toEqual([])
+  })
+
   it('shows the inputs of the selected operator in place, and keeps the typed text', async () => {
     const account = await site.app.newAccount()
     const client = site.app.as(account)

@@ -22,14 +22,19 @@ function isPaused(element) {
   )
 }
 
-// A field that the response replaces keeps what the user has typed since the request.
+// A field that the response replaces keeps what the user has entered since the request. If the response has
+// another value than the request, it is a field of another group: the request has removed one before it.
 document.addEventListener('htmx:before:swap', ({ detail: { ctx, tasks } }) => {
   const sent = ctx.request.body
   if (!sent) return
   for (const { fragment } of tasks)
-    for (const field of fragment.querySelectorAll('input[id], textarea[id]')) {
+    for (const field of fragment.querySelectorAll('input[id], textarea[id], select[id]')) {
       const { name, value } = document.getElementById(field.id) ?? {}
-      if (name === field.name && sent.has(name) && sent.get(name) !== value) field.value = value
+      const { value: loaded } = field
+      if (name !== field.name || sent.get(name) !== loaded) continue
+      field.value = value
+      // The response does not offer the option any more.
+      if (field.value !== value) field.value = loaded
     }
 })
 
