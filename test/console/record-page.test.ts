@@ -82,6 +82,14 @@ describe('the page of a record', () => {
     const noted = mainText((await visits.get(`/records/tasks/${note.id}`)).text)
     expect(noted).toContain('Description: Call to Call back')
 
+    for (const tags of [
+      ['a', 'b', 'c'],
+      ['a', 'b', 'd'],
+    ])
+      await expectSuccess(client.patch(`/participants/${ada.id}`, { tags }))
+    const tagged = mainText((await visits.get(`/records/participants/${ada.id}`)).text)
+    expect(tagged).toContain('Tags: a b c to a b d')
+
     const payment = await newPayment(client, { amount_minor: 12500, currency: 'EUR' })
     for (const change of [{ amount_minor: 13000 }, { currency: 'JPY' }])
       await expectSuccess(client.patch(`/payments/${payment.id}`, change))

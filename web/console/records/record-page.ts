@@ -276,10 +276,14 @@ async function historyCard(visit: Visit, resource: Resource, item: Item): Promis
           const schema = resource.record.properties?.[field] ?? {}
           const label = fieldLabel(shownName(field, schema))
           if (!('after' in values) || !isShort(schema)) return changedField(label)
-          const show = (version: Version): Content =>
-            typeof version[field] === 'string' && schema.format === 'date-time'
-              ? absoluteTime(Date.parse(version[field]))
-              : cell(field, schema, version[field], { now: visit.now, known, item: version })
+          const show = (version: Version): Content => {
+            const value = version[field]
+            if (typeof value === 'string' && schema.format === 'date-time')
+              return absoluteTime(Date.parse(value))
+            // A cell leaves out all but the first values of a list.
+            const write = Array.isArray(value) ? fullValue : cell
+            return write(field, schema, value, { now: visit.now, known, item: version })
+          }
           return changedField(label, { from: show(before), to: show(after) })
         }),
       ),
