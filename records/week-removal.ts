@@ -13,8 +13,9 @@ export const IS_UNFINISHED =
   "(deliveries.next_attempt_at is not null or deliveries.state in ('pending', 'retrying'))"
 
 /** Batches remove rows with lower IDs. In a table with weeks, these are the rows before the oldest week that is
- *  not a week late: those of weeks that could not be dropped, because of unfinished deliveries, and those of no
- *  week. The first partition has the rows from before the split, so its outdated rows cannot wait for its end. */
+ *  not a week late: those of weeks that could not be dropped, for example because of unfinished deliveries, and
+ *  those of no week. The first partition has the rows from before the split, so its outdated rows cannot wait for its
+ *  end. */
 export async function batchesBelow(
   { db }: RemovalRun,
   table: WeeklyTable,
@@ -137,11 +138,24 @@ export async function prepareAttempts(
   return (await recent.options({ query_timeout: MAX_READ_MS })) === undefined
 }
 
+/** The most deliveries of later weeks that lose their event while the tables are locked. Bulk jobs that send missed
+ *  events may have created more. */
+const MAX_LATER_DELIVERIES = 2_000
+
 /** Events with their deliveries and attempts. An event without deliveries would look like a missed event, and be
  *  sent again. */
 export async function prepareEvents({ sql }: Trx, week: OutdatedWeek): Promise<boolean> {
   const { from, until, partitions } = week
   if (!(await isWhole(sql, week))) return false
+  const laterDeliveries = sql('deliveries')
+    .whereRaw('(id < ? or id >= ?)', [from, until])
+    .where('event_id', '>=', from)
+    .where('event_id', '<', until)
+  const later = await laterDeliveries
+    .clone()
+    .limit(MAX_LATER_DELIVERIES + 1)
+    .pluck('id')
+  if (later.length > MAX_LATER_DELIVERIES) return false
   const deletions = await findAccountDeletions(sql)
   const counts = await countRows(sql, week)
   // In the order in which changes lock the tables. A retry may have scheduled an attempt meanwhile.
@@ -156,11 +170,7 @@ export async function prepareEvents({ sql }: Trx, week: OutdatedWeek): Promise<b
   const { total, completed } = await findAccountDeletions(sql)
   if (total !== completed || total !== deletions.completed) return false
   await subtractCounts(sql, counts)
-  await sql('deliveries')
-    .whereRaw('(id < ? or id >= ?)', [from, until])
-    .where('event_id', '>=', from)
-    .where('event_id', '<', until)
-    .update({ event_id: null })
+  await laterDeliveries.update({ event_id: null })
   return true
 }
 

@@ -221,4 +221,43 @@ describe.runIf(inject('database') === 'postgres')('weeks', () => {
     await runHousekeeping(app, 'hour', { now: () => new Date(now) })
     expect(await weekNames(app, 'attempts')).not.toContain('attempts_first')
   })
+
+  test('events with many later deliveries, which lose their event, are removed in batches', async () => {
+    await using app = await startApp({ role: 'api' })
+    const { db } = app
+    const tenant = await newTenant(app)
+    const now = Date.now()
+    await insertEvent(tenant, now - 118 * DAY_MS)
+    await splitByWeek(db, now - 120 * DAY_MS)
+    for (const time of [now - WEEK_MS, now]) await createAll(db, time)
+    const [webhook_id] = await tenant.scope.rows('webhooks').pluck('id')
+    const created_at = now - 118 * DAY_MS
+    const events = Array.from({ length: 2_001 }, () => ({
+      id: uuidv7({ msecs: created_at }),
+      event_type: 'task.created',
+      resource_type: 'task',
+      resource_id: uuidv7(),
+      data: '[]',
+      created_at,
+    }))
+    await tenant.write((scope) => scope.insert('events', events))
+    const later = events.map(({ id }) => ({
+      id: uuidv7({ msecs: now - DAY_MS }),
+      webhook_id,
+      event_id: id,
+      event_type: 'task.created',
+      body: Buffer.from(''),
+      state: 'delivered',
+      created_at: now - DAY_MS,
+      updated_at: now - DAY_MS,
+    }))
+    await tenant.write((scope) => scope.insert('deliveries', later))
+    await runHousekeeping(app, 'hour', { now: () => new Date(now) })
+    expect(await weekNames(app, 'events')).toContain('events_first')
+    expect(await tenant.scope.rows('events').pluck('id')).toEqual([])
+    const eventIds = await tenant.scope.rows('deliveries').pluck('event_id')
+    expect([eventIds.length, new Set(eventIds)]).toEqual([later.length, new Set([null])])
+    await runHousekeeping(app, 'hour', { now: () => new Date(now) })
+    expect(await weekNames(app, 'events')).not.toContain('events_first')
+  })
 })
