@@ -50,6 +50,7 @@ describe('settings', () => {
     expect(text).toContain('per minute and user, over all their API keys')
     expect(text).toContain('Kept for 45 days, with their deliveries')
     expect(text).toContain('after their delivery ended')
+    expect(text).toContain('Kept for 400 days; entries about records for 45 days')
     expect(text).toContain(`${app.config.baseUrl}/public/v1`)
   })
 })

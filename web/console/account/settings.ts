@@ -124,7 +124,13 @@ function serviceFacts({ config, account }: Visit, { requests_per_minute }: Quota
       'Exports and imports',
       `Kept for ${counted(retentionDays.exports, 'day')}; files for ${fileDays}`,
     ],
-    ['Audit log', `Kept for ${counted(retentionDays.auditLog, 'day')}`],
+    [
+      'Audit log',
+      [
+        `Kept for ${counted(retentionDays.auditLog, 'day')}; `,
+        `entries about records for ${counted(retentionDays.events, 'day')}`,
+      ].join(''),
+    ],
     ['New accounts', config.isSignUpOpen ? 'Sign-up is open' : 'Created by the operator only'],
   ]
 }
