@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { resources } from '../../generated/resources.ts'
 import type { Schema } from '../../scripts/model/schema.ts'
-import { newJob, newParticipant, UNKNOWN_ID } from '../handlers/new-records.ts'
+import { expectSuccess, newJob, newParticipant, UNKNOWN_ID } from '../handlers/new-records.ts'
 import { type Answer, sharedApp } from '../helpers.ts'
 import { fieldErrors, mainForm, submitForm, type Values, withValues } from './forms.ts'
 import {
@@ -191,6 +191,19 @@ describe('invalid values', () => {
     expect(fieldErrors(twice.text)).toEqual({
       'screening_questions-1-key': 'Key is the key of another question: a.',
     })
+  })
+
+  it('opens the fold of a field with a value or an error', async () => {
+    const { client, visits } = owner
+    const fold = (text: string): string =>
+      /<details class="more-fields"( open)?>\s*<summary>ID in your own system/.exec(text)?.[0] ?? ''
+    const { id } = await newParticipant(client)
+    const edit = `/records/participants/${id}/edit`
+    expect(fold((await visits.get(edit)).text)).toMatch(/fields">/)
+    const tooLong = { external_id: 'x'.repeat(300) }
+    expect(fold((await submitForm(visits, edit, tooLong)).text)).toMatch(/open>/)
+    await expectSuccess(client.patch(`/participants/${id}`, { external_id: 'crm-4711' }))
+    expect(fold((await visits.get(edit)).text)).toMatch(/open>/)
   })
 
   it('shows errors that depend on other records at their field', async () => {

@@ -42,6 +42,7 @@ import {
 } from './field-values.ts'
 import {
   type ControlContext,
+  draftValue,
   errorLine,
   fieldHint,
   formButton,
@@ -356,9 +357,13 @@ function partValue(value: unknown, { name }: FormField): unknown {
 /** The input of the field, with its label, hint and errors. */
 export function control(field: FormField, context: ControlContext): Html {
   const { path, kind } = field
+  const { errors, stored = {} } = context
   const shown = KINDS[kind].control(field, context)
   const { foldedAs } = wordingOf(path)
-  return foldedAs === undefined ? shown : foldedFields(foldedAs, shown, path in context.errors)
+  if (foldedAs === undefined) return shown
+  // Each stored question has a key, so that a value is no reason to show the key.
+  const isSet = !path.includes('.') && draftValue(field, context) !== ''
+  return foldedFields(foldedAs, shown, isSet || path in errors || path in stored)
 }
 
 function isFolded(path: string): boolean {
