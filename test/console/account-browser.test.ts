@@ -61,6 +61,18 @@ describe('account pages in a browser', () => {
     expect(troubles).toEqual([])
   })
 
+  it('on a low screen: the foot of the menu does not cover the link that has the focus', async () => {
+    const person = await site.app.newAccount()
+    const viewport = { width: 1280, height: 600 }
+    await using visited = await site.visit('/me', { person, viewport, timezoneId: 'Asia/Tokyo' })
+    const foot = visited.page.locator('.side .me')
+    for (const link of await visited.page.locator('.side li a, .side .zone button').all()) {
+      await link.focus()
+      const { y = 0, height = 0 } = (await link.boundingBox()) ?? {}
+      expect(y + height).toBeLessThan(((await foot.boundingBox())?.y ?? 0) + 1)
+    }
+  })
+
   // The pages are the same on both databases.
   it.runIf(inject('database') === 'sqlite')(
     'guests: forms with errors and an unusable link are readable',

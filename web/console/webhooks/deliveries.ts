@@ -28,7 +28,7 @@ async function deliveriesPage(visit: Visit): Promise<ConsolePage> {
   const webhooks = await listWebhooks(visit.scope)
   const page = {
     title: 'Deliveries',
-    lead: 'Events on their way to all webhooks. Each delivery is one event for one webhook.',
+    lead: 'The deliveries of all webhooks. Each delivery is one event for one webhook.',
   }
   if (webhooks.length === 0) return { ...page, body: card('', noWebhooks(canManage)) }
   const log: Log = {
