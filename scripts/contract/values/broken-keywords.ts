@@ -1,5 +1,5 @@
 /** Which promises of a schema an invalid value breaks. */
-import { Ajv } from 'ajv'
+import { Ajv, type ErrorObject } from 'ajv'
 import { mapValues, type Schema } from '../../model/schema.ts'
 import { WRONG_FORMATS } from './invalid-values.ts'
 
@@ -18,14 +18,22 @@ const ajv = new Ajv({
   logger: false,
 })
 
-/** Every keyword that the value breaks, in the whole schema. */
+/** Every keyword that the value breaks, in the whole schema. A value of a wrong type tests no other keyword beside
+ *  `type`, such as `enum`: a service without that keyword refuses it, too. */
 export function listBroken(schema: Schema, value: unknown, name = ''): BrokenKeyword[] {
   ajv.validate(schema, value)
-  return (ajv.errors ?? []).map(({ keyword, schemaPath, params }) => {
+  const errors = ajv.errors ?? []
+  const mistyped = new Set(errors.filter(({ keyword }) => keyword === 'type').map(placeOf))
+  const tested = errors.filter((error) => error.keyword === 'type' || !mistyped.has(placeOf(error)))
+  return tested.map(({ keyword, schemaPath, params }) => {
     const fields = [name, ...listFields(schemaPath.split('/').slice(1, -1))]
     if (keyword === 'required') fields.push(params.missingProperty)
     return { name: fields.filter((field) => field !== '').join('.'), keyword }
   })
+}
+
+function placeOf({ instancePath, schemaPath }: ErrorObject): string {
+  return `${instancePath} ${schemaPath.slice(0, schemaPath.lastIndexOf('/'))}`
 }
 
 /** The names of the fields to which the steps through a schema lead. */
