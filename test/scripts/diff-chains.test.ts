@@ -28,22 +28,25 @@ function withChain(toLink: (next: string) => string, type: string, prefix = 'S')
   return chained.replaceAll(/title: {.*}/g, `title: ${ref(0)}`)
 }
 
+/** Of processor time: a few times what the slowest takes on a busy machine. */
+const MAX_SECONDS = 20
+
 /** The changes when the type at the end of a chain changes. */
-function compareChains(toContract: (type: string) => string, maxSeconds: number): string[] {
+function compareChains(toContract: (type: string) => string): string[] {
   const asyncapi = parseYaml('asyncapi.yaml', ASYNCAPI)
   const [base, revision] = ['string', 'boolean'].map((type) =>
     buildContract(parseYaml('openapi.yaml', toContract(type)), asyncapi),
   ) as [Contract, Contract]
   const start = process.cpuUsage()
   const changes = compareContracts({ base, revision, today: '2026-03-01' })
-  expect(process.cpuUsage(start).user).toBeLessThan(maxSeconds * 1_000_000)
+  expect(process.cpuUsage(start).user).toBeLessThan(MAX_SECONDS * 1_000_000)
   return levelsAndRules(changes)
 }
 
 test.each(Object.entries(LINKS))(
-  'a chain of 1,000 schemas by %s is compared within a second',
+  'a chain of 1,000 schemas by %s is compared in linear time',
   (_, toLink) => {
-    expect(compareChains((type) => withChain(toLink, type), 1)).toEqual([
+    expect(compareChains((type) => withChain(toLink, type))).toEqual([
       'breaking request-property-type-changed',
       'breaking response-property-type-changed',
     ])
@@ -65,8 +68,8 @@ test.each<[string, (type: string) => string]>([
   ['300 times inside one another', withNested],
   // The names change, too.
   ['in 1,000 schemas', (type) => withChain((next) => bothChange(next, type), type, type)],
-])('alternatives that change %s are compared within two seconds', (_, toContract) => {
-  const rules = compareChains(toContract, 2).filter((rule) => !rule.startsWith('code '))
+])('alternatives that change %s are compared in linear time', (_, toContract) => {
+  const rules = compareChains(toContract).filter((rule) => !rule.startsWith('code '))
   expect([...new Set(rules)]).toEqual([
     'breaking request-property-one-of-removed',
     'breaking request-property-type-changed',
