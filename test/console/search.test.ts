@@ -1,6 +1,7 @@
 /** The search for pages, actions, IDs and names, and the keys that lead to it. */
 import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { assertReadable } from '../browser.ts'
+import { expectSuccess } from '../handlers/new-records.ts'
 import { type TestAccount, until } from '../helpers.ts'
 import { countClicks } from './clicks.ts'
 import { unescapeHtml } from './forms.ts'
@@ -97,6 +98,17 @@ describe('the search', () => {
       'Task: Call Grace back',
     ])
     expect(await search(owner, 'desk ORDER')).toEqual(['Webhook: Order desk'])
+  })
+
+  it('says if only the newest of a kind were searched', async () => {
+    const other = await newAccountOwner(app)
+    const client = app.as(other.account)
+    const readPage = async () => (await other.owner.get('/search?q=call')).text
+    await expectSuccess(client.post('/tasks', { title: 'Call Grace back' }))
+    expect(await readPage()).not.toContain('Only the newest')
+    const items = Array.from({ length: 100 }, () => ({ action: 'create', data: { title: 'New' } }))
+    await expectSuccess(client.post('/tasks/batch', { items }))
+    expect(await readPage()).toContain('Only the newest 100 tasks were searched.')
   })
 
   it('finds pages and actions, and lists all without a text', async () => {

@@ -185,6 +185,8 @@ export interface SearchResult {
   items: Item[]
   /** The number of matches, which can exceed `items`. */
   total: number
+  /** Whether there are records whose names were not compared: older ones in a list without a search. */
+  isLimited: boolean
 }
 
 const MAX_CHOICES = 8
@@ -214,11 +216,13 @@ export async function searchRecords(
     'page[size]': canSearch ? MAX_CHOICES : MAX_COMPARED_NAMES,
   }
   const { data, meta } = await listRecords(visit, resource, query)
-  if (canSearch) return { resource, text, items: data, total: meta.total }
+  if (canSearch) return { resource, text, items: data, total: meta.total, isLimited: false }
   const matching = data.filter((item) =>
     (recordName(resource, item) ?? item.id).toLowerCase().includes(text.toLowerCase()),
   )
-  return { resource, text, items: matching.slice(0, MAX_CHOICES), total: matching.length }
+  const items = matching.slice(0, MAX_CHOICES)
+  const isLimited = meta.total > MAX_COMPARED_NAMES
+  return { resource, text, items, total: matching.length, isLimited }
 }
 
 /** Tells `item` apart from others with the same name: the first text besides the name. Without such a

@@ -1,5 +1,4 @@
 /** Finds records, webhooks, keys and people by name. */
-import { operations } from '../../../generated/operations.ts'
 import { type Resource, resources } from '../../../generated/resources.ts'
 import { findKeysByName, type OwnedApiKey } from '../../../records/api-keys.ts'
 import { listUsers, type User } from '../../../records/users.ts'
@@ -9,8 +8,8 @@ import { canManageKeys, isOwner, isOwnerOrAdmin, type Visit } from '../page.ts'
 import { noun } from '../records/labels.ts'
 import {
   distinguishingText,
-  MAX_COMPARED_NAMES,
   recordName,
+  type SearchResult,
   searchRecords,
 } from '../records/references.ts'
 import { canViewResource, nameField, resourcePath } from '../records/resources.ts'
@@ -22,46 +21,49 @@ const MAX_OF_A_KIND = 4
 
 type Search = (visit: Visit, text: string) => Promise<Match[]>
 
-export async function findByName(visit: Visit, text: string): Promise<Match[]> {
-  const searches: Search[] = []
-  if ([...text].length >= MIN_NAME_CHARACTERS) searches.push(searchAllRecords)
-  if (isOwnerOrAdmin(visit.user)) searches.push(searchWebhooks, searchKeys)
-  if (isOwner(visit.user)) searches.push(searchPeople)
-  return (await Promise.all(searches.map((search) => search(visit, text)))).flat()
+export interface FoundNames {
+  matches: Match[]
+  /** The kinds of records of which only the newest were searched, because their list has no search. */
+  limitedTo: Resource[]
 }
 
-const searchAllRecords: Search = async (visit, text) => {
-  const results = await Promise.all(
+export async function findByName(visit: Visit, text: string): Promise<FoundNames> {
+  const searches: Search[] = []
+  if (isOwnerOrAdmin(visit.user)) searches.push(searchWebhooks, searchKeys)
+  if (isOwner(visit.user)) searches.push(searchPeople)
+  const [records, ...others] = await Promise.all([
+    searchAllRecords(visit, text),
+    ...searches.map((search) => search(visit, text)),
+  ])
+  return {
+    matches: [...records.flatMap(recordMatches), ...others.flat()],
+    limitedTo: records.flatMap(({ resource, isLimited }) => (isLimited ? [resource] : [])),
+  }
+}
+
+async function searchAllRecords(visit: Visit, text: string): Promise<SearchResult[]> {
+  if ([...text].length < MIN_NAME_CHARACTERS) return []
+  return Promise.all(
     namedResources(visit.user).map((resource) => searchRecords(visit, resource, text, {})),
   )
-  return results.flatMap(({ resource, items }) =>
-    items.slice(0, MAX_OF_A_KIND).map((item) => {
-      const detail = distinguishingText(resource, item, items)
-      return {
-        to: resourcePath(resource, item.id),
-        title: recordName(resource, item) ?? item.id,
-        detail: typeof detail === 'string' ? detail : undefined,
-        kind: capital(noun(resource)),
-      }
-    }),
-  )
+}
+
+function recordMatches({ resource, items }: SearchResult): Match[] {
+  return items.slice(0, MAX_OF_A_KIND).map((item) => {
+    const detail = distinguishingText(resource, item, items)
+    return {
+      to: resourcePath(resource, item.id),
+      title: recordName(resource, item) ?? item.id,
+      detail: typeof detail === 'string' ? detail : undefined,
+      kind: capital(noun(resource)),
+    }
+  })
 }
 
 function namedResources(user: User): Resource[] {
   return resources.filter(
     (resource) => canViewResource(user, resource) && nameField(resource) !== undefined,
   )
-}
-
-/** The records of which only the newest are searched, because their list has no search. Undefined if
- *  there are none, or the user may not see them. */
-export function limitNote(user: User): string | undefined {
-  const slugs = namedResources(user)
-    .filter(({ operations: { list } }) => !('search' in operations[list].filters))
-    .map(({ slug }) => slug)
-  return slugs.length === 0
-    ? undefined
-    : `Only the newest ${MAX_COMPARED_NAMES} ${slugs.join(' and ')} are searched.`
 }
 
 const searchWebhooks: Search = async ({ scope }, text) =>
