@@ -156,7 +156,8 @@ describe.runIf(inject('database') === 'postgres' && hasPreviousVersion())(
         old.output.stderr.split('\n').filter((line) => line.includes('"level":"error"')),
       ).toEqual([])
       // It compares all keys, so a load balancer sends its requests to the new node.
-      expect((await fetch(`${old.ready.url}/readyz`)).status).toBe(503)
+      const isReady = async () => (await fetch(`${old.ready.url}/readyz`)).ok
+      await until('the old node has compared the keys', async () => !(await isReady()))
     })
   },
 )
