@@ -3,6 +3,7 @@ import { v7 as uuidv7 } from 'uuid'
 import { describe, expect, inject, it } from 'vitest'
 import { assertReadable } from '../browser.ts'
 import { startReceiver } from '../receiver.ts'
+import { withRowsRead } from '../records/plans.ts'
 import { NEVER } from '../webhooks/harness.ts'
 import { deliveryIdsIn, fieldErrors, mainText, pathOfLink } from './forms.ts'
 import { newWebhookAdmin } from './hooks.ts'
@@ -135,21 +136,6 @@ describe('the deliveries of all webhooks', () => {
   })
 })
 
-/** The rows that PostgreSQL reads for the list, with those that do not match. */
-interface PlanNode {
-  'Node Type': string
-  'Actual Rows': number
-  'Actual Loops': number
-  'Rows Removed by Filter'?: number
-  Plans?: PlanNode[]
-}
-
-function countRead({ Plans = [], ...node }: PlanNode): number {
-  const rows = node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)
-  const own = /Index.*Scan|Seq Scan/.test(node['Node Type']) ? rows * node['Actual Loops'] : 0
-  return Plans.reduce((sum, plan) => sum + countRead(plan), own)
-}
-
 it.runIf(inject('database') === 'postgres')(
   'an index finds the deliveries of each state, among many others',
   async () => {
@@ -175,17 +161,13 @@ it.runIf(inject('database') === 'postgres')(
       ['?state=all', 25],
       [`?state=all&webhook=${quiet}`, 25],
     ] as const) {
-      const statements: { sql: string; bindings: string[] }[] = []
-      const collect = (statement: (typeof statements)[number]): void =>
-        void (statement.sql.includes('as "part"') && statements.push(statement))
-      app.db.read.on('query', collect)
-      const { text } = await admin.visitor.get(`/deliveries${query}`)
-      app.db.read.off('query', collect)
-      expect(deliveryIdsIn(text)).toHaveLength(length)
-      const [search] = statements
-      const explained = `explain (analyze, format json) ${search?.sql.replaceAll(/\$\d+/g, '?')}`
-      const { rows } = await app.db.read.raw(explained, search?.bindings ?? [])
-      expect(countRead(rows[0]['QUERY PLAN'][0].Plan), query).toBeLessThan(100)
+      const { result, statements } = await withRowsRead(
+        app.db,
+        { statement: /as "part"/, node: /Index.*Scan|Seq Scan/ },
+        () => admin.visitor.get(`/deliveries${query}`),
+      )
+      expect(deliveryIdsIn(result.text)).toHaveLength(length)
+      expect(statements[0]?.rowsRead, query).toBeLessThan(100)
     }
   },
 )

@@ -1,6 +1,7 @@
 /** What PostgreSQL reads for a filter in an account with many records, beside another such account. */
 import { expect, inject, test } from 'vitest'
 import { type Client, sharedApp } from '../helpers.ts'
+import { withRowsRead } from './plans.ts'
 
 const RECORDS = 20_000
 /** Far more than the indexes need for 26 rows, and far less than the records of an account. */
@@ -20,42 +21,22 @@ const INSERT = `
   from (values (:account, :participant)) as a (account, participant), generate_series(1, :records) as i,
     lateral (select :startAt::bigint + i * 1000 as at) as times`
 
-interface PlanNode {
-  'Node Type': string
-  'Actual Rows': number
-  'Actual Loops': number
-  'Rows Removed by Filter'?: number
-  Plans?: PlanNode[]
-}
-
-/** The rows that the statement reads from tables and indexes, with those that do not match. */
-function countRead({ Plans = [], ...node }: PlanNode): number {
-  const rows = node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)
-  const own = node['Node Type'].endsWith('Scan') ? rows * node['Actual Loops'] : 0
-  return Plans.reduce((sum, plan) => sum + countRead(plan), own)
-}
-
 /** The most rows that a statement of the request reads. */
 async function findMostRead(
   client: Client,
   path: string,
   maxTotal = MAX_ROWS_READ,
 ): Promise<number> {
-  const statements: { sql: string; bindings: string[] }[] = []
-  const collect = (statement: (typeof statements)[number]): void =>
-    void (/from tasks/.test(statement.sql) && statements.push(statement))
-  app.db.read.on('query', collect)
-  const { total } = (await client.get(path)).body.meta
-  app.db.read.off('query', collect)
+  const { result, statements } = await withRowsRead(
+    app.db,
+    { statement: /from tasks/, node: /Scan$/ },
+    () => client.get(path),
+  )
+  const { total } = result.body.meta
   expect(statements.some(({ sql }) => /order by/.test(sql))).toBe(true)
   expect(total).toBeGreaterThan(0)
   expect(total).toBeLessThan(maxTotal)
-  const counts = statements.map(async ({ sql, bindings }) => {
-    const text = `explain (analyze, format json) ${sql.replaceAll(/\$\d+/g, '?')}`
-    const { rows } = await app.db.read.raw(text, bindings)
-    return countRead(rows[0]['QUERY PLAN'][0].Plan)
-  })
-  return Math.max(...(await Promise.all(counts)))
+  return Math.max(...statements.map(({ rowsRead }) => rowsRead))
 }
 
 test.runIf(inject('database') === 'postgres')(
