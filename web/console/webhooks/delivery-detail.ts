@@ -37,16 +37,20 @@ import { deliveryProof, headerLines } from './delivery-proof.ts'
 import {
   attemptResult,
   DELIVERY_STATES,
+  deliveryAction,
   deliveryPath,
   isInProgress,
   nextAttempt,
   RETRY_NOW,
+  reloadRow,
+  resultAttributes,
 } from './delivery-rows.ts'
 
 const MAX_ATTEMPTS_SHOWN = 20
 
 interface DeliveryParts {
   attempts: Html
+  last: RecordedAttempt | undefined
   facts: Fact[]
   payload: Html
   /** The signed request. */
@@ -68,6 +72,7 @@ async function deliveryParts(
     : html`<p class="muted">Only people who manage webhooks see the signature.</p>`
   return {
     attempts: attemptList(delivery, attempts, now),
+    last: attempts[0],
     facts: await deliveryFacts(visit, delivery, body),
     payload: jsonBlock(body?.toString('utf8') ?? '', 'payload'),
     proof: html`<div class="delivery-proof">${proof}</div>`,
@@ -102,23 +107,24 @@ export async function deliveryDetail(
   </div>`
 }
 
-/** The content of the page of a delivery. `action` is the button that sends it again. */
+/** The content of the page of a delivery. */
 export async function deliveryCards(
   visit: Visit,
   webhook: Webhook,
   delivery: Delivery,
-  action: Content,
 ): Promise<Html> {
+  const row = { delivery, view: 'alone' } as const
   const parts = await deliveryParts(visit, webhook, delivery)
   const { label, tone } = DELIVERY_STATES[delivery.state]
   const { text } = stateNote(visit, webhook, delivery)
   const state = html`<div class="delivery-state card-body">
     ${pill(tone, label)}
     ${text && html`<span>${text}</span>`}
-    <div class="actions">${action}${cancelButton(visit, delivery, 'alone')}</div>
+    <div class="actions">${deliveryAction(visit, webhook, row)}${cancelButton(visit, delivery, 'alone')}</div>
   </div>`
   const created: Fact = ['Created', timeElement(delivery.createdAt, visit.now)]
-  return html`
+  const attributes = [reloadRow(visit, row), resultAttributes(parts.last)]
+  return html`<div id="delivery-${delivery.id}"${attributes}>
     ${card('', state)}
     <div class="delivery delivery-cards">
       <div>${card('Attempts', parts.attempts)}</div>
@@ -126,7 +132,8 @@ export async function deliveryCards(
         ${card('', facts([...parts.facts, created]))}
         ${card('Request', html`<div class="card-body">${parts.payload}${parts.proof}</div>`)}
       </div>
-    </div>`
+    </div>
+  </div>`
 }
 
 async function deliveryFacts(

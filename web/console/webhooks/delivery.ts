@@ -19,14 +19,7 @@ import {
 } from '../page.ts'
 import { card } from '../ui.ts'
 import { deliveryCards, deliveryDetail } from './delivery-detail.ts'
-import {
-  deliveriesTable,
-  deliveryAction,
-  deliveryPath,
-  reloadRow,
-  resultAttributes,
-  withAttempts,
-} from './delivery-rows.ts'
+import { deliveriesTable, deliveryPath, withAttempts } from './delivery-rows.ts'
 import { loadWebhook, webhookCrumbs } from './webhook.ts'
 
 const PATH = '/webhooks/:webhook/deliveries/:delivery'
@@ -57,19 +50,9 @@ async function deliveryPage(visit: Visit): Promise<ConsolePage> {
     crumbs: webhookCrumbs(webhook),
     body:
       view === 'alone'
-        ? await wholeDelivery(visit, webhook, delivery)
+        ? await deliveryCards(visit, webhook, delivery)
         : await rowOfLog(visit, webhook, delivery, view),
   }
-}
-
-async function wholeDelivery(visit: Visit, webhook: Webhook, delivery: Delivery): Promise<Html> {
-  const row = { delivery, view: 'alone' } as const
-  const action = deliveryAction(visit, webhook, row)
-  const [summary] = await withAttempts(visit, [delivery])
-  const attributes = [reloadRow(visit, row), resultAttributes(summary?.attempts.at(-1))]
-  return html`<div id="delivery-${delivery.id}"${attributes}>
-    ${await deliveryCards(visit, webhook, delivery, action)}
-  </div>`
 }
 
 async function rowOfLog(
