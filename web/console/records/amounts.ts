@@ -53,10 +53,15 @@ export function hasCurrencies({ enum: values = [] }: Schema): boolean {
 
 const CURRENCY_NAMES = new Intl.DisplayNames('en', { type: 'currency' })
 
+/** `Euro`. The code of a currency without a name. */
+export function shortCurrencyName(code: string): string {
+  return CURRENCY_NAMES.of(code) ?? code
+}
+
 /** `Euro (EUR)` */
 export function currencyName(code: string): string {
-  const name = CURRENCY_NAMES.of(code)
-  return name === undefined || name === code ? code : `${name} (${code})`
+  const name = shortCurrencyName(code)
+  return name === code ? code : `${name} (${code})`
 }
 
 /** Undefined while the user has not chosen a currency. */

@@ -15,7 +15,7 @@ import {
 } from '../form-fields.ts'
 import { absoluteTime, capital, timeLabel } from '../format.ts'
 import { hiddenInput, shortId } from '../ui.ts'
-import { currencyName, hasCurrencies, shownName } from './amounts.ts'
+import { currencyName, hasCurrencies, shortCurrencyName, shownName } from './amounts.ts'
 import { combobox } from './combobox.ts'
 import { multiSelectField, optionsOf, timeField } from './controls.ts'
 import { toLocal } from './field-values.ts'
@@ -143,9 +143,9 @@ function filterField({ name, description, schema }: Filter, context: FilterConte
 /** The names of currencies without their codes, so that several fit beside the other filters. */
 function filterChoices(schema: Schema): Choice[] {
   if (!hasCurrencies(schema)) return optionsOf(schema)
-  return optionsOf(schema).map(({ value, label }) => ({
+  return optionsOf(schema).map(({ value }) => ({
     value,
-    label: html`<span title="${value}">${String(label).replace(` (${value})`, '')}</span>`,
+    label: html`<span title="${value}">${shortCurrencyName(value)}</span>`,
   }))
 }
 
