@@ -38,15 +38,17 @@ export const signInRoutes: Route[] = [
   ),
   guestPost('/sign-in', signIn),
   guestPost('/sign-out', signOut),
-  guestPost('/theme', (visit) => {
-    chooseTheme(visit)
-    return { to: refererPath(visit.ctx) }
-  }),
-  guestPost('/time-zone', (visit) => {
-    chooseZone(visit)
-    return { to: refererPath(visit.ctx) }
-  }),
+  guestPost('/theme', staying(chooseTheme)),
+  guestPost('/time-zone', staying(chooseZone)),
 ]
+
+/** The choice leads back to the page on which it was made. */
+function staying(choose: (visit: GuestVisit) => void): (visit: GuestVisit) => PageResult {
+  return (visit) => {
+    choose(visit)
+    return { to: refererPath(visit.ctx) }
+  }
+}
 
 const DEVICE_COOKIE = 'muster-device'
 
